@@ -1,0 +1,158 @@
+"""Errors whose remedy is known, and the one catalogue of their codes. Shared by the assistant, the host and the window.
+
+The command line and the model get the English message and hint from here; the window words them in the person's language
+(``ui/messages.py``). A message is fixed by its code: text of an exception, of a server, of a command or of a file never
+becomes part of it, so that no secret and no injected text can travel in an error.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Literal
+
+Operation = Literal[
+    "configuration",
+    "connect",
+    "search",
+    "activate",
+    "call",
+    "read",
+    "complete",
+    "prompt",
+    "subscribe",
+    "auth",
+    "model",
+    "storage",
+]
+
+#: code -> (message, hint). ``{name}`` takes a value of the diagnostic; values are numbers, field names or names that
+#: the person chose, never text of a server or of an exception.
+CATALOGUE: dict[str, tuple[str, str]] = {
+    # configuration
+    "configuration_invalid": (
+        "The server's definition is not valid{where}: {reason}.",
+        "Correct the definition in mcp.json; the other servers work.",
+    ),
+    "configuration_unreadable": (
+        "The configuration file can't be read: {reason}.",
+        "Correct the file; Deskhand has not changed it and will not write to it until it can be read.",
+    ),
+    "variable_missing": (
+        "The environment variable {variable} that the definition names is not set.",
+        "Set it, or write the value into the definition.",
+    ),
+    # servers
+    "server_unknown": ("No server of that name is configured.", "Leave out the server, or name a configured one."),
+    "server_disabled": ("The server is disabled.", "It can be enabled in the servers panel."),
+    "connection_failed": ("The connection to the server failed.", "See the server's log in the servers panel."),
+    "command_not_found": (
+        "The server's command was not found.",
+        "Install it, or give its full path in the server's definition.",
+    ),
+    "server_exited": (
+        "The server's process ended{status}.",
+        "Its last lines of error output are in the servers panel.",
+    ),
+    "authentication_required": ("The server asks for a sign-in.", "Sign in from the servers panel."),
+    "permission_denied": ("The server refused access.", "Check the credentials and what they allow."),
+    "protocol_error": ("The server answered outside the protocol.", "See the server's log; tell its authors."),
+    "message_too_large": (
+        "The server sent a message of more than {limit} MiB.",
+        "Ask for less at a time, for instance by a filter or a page.",
+    ),
+    "timeout": ("The server did not answer in time.", "Try again, or raise the server's time limit."),
+    "cancelled": ("Stopped.", ""),
+    "busy": ("The server is busy connecting.", "Try again in a moment."),
+    # catalog, tools, resources
+    "tool_unknown": ("There is no tool of that name.", "Search with `query` for the tool's exact identifier."),
+    "tool_changed": (
+        "The tool has changed or is gone since it was activated.",
+        "Search for it and activate it again.",
+    ),
+    "tool_not_active": ("The tool is not active in this conversation.", "Activate it first."),
+    "tool_error": ("The tool reports an error.", ""),
+    "arguments_invalid": ("The arguments are not valid{where}: {reason}.", "Correct the arguments and call again."),
+    "usage": (
+        "The arguments are not of one of the four forms.",
+        'Give exactly one of: {{"query": "words"}} with optional "kind", "server", "limit"; {{"activate": ["server.tool"]}};'
+        ' {{"read": {{"server": "…", "uri": "…"}}}} or with "template" and "arguments" instead of "uri"; {{"complete":'
+        ' {{"server": "…", "template": "…", "argument": {{"name": "…", "value": "…"}}}}}}.',
+    ),
+    "resource_invalid": ("The URI is not valid.", "Give an absolute URI without spaces."),
+    "resource_not_found": ("The server has no such resource.", "Search with `query` for the exact URI."),
+    "resources_unsupported": ("The server offers no resources.", ""),
+    "completion_invalid": ("The completion request is not valid.", "Name a variable of the server's template."),
+    "completions_unsupported": ("The server offers no completions.", ""),
+    "result_gone": ("The stored result is gone.", "Call the tool again if its content is still needed."),
+    # approval
+    "denied": ("The person did not allow this call.", "Don't repeat it; ask what to do instead."),
+    "call_limit": (
+        "This turn has reached its limit of {limit} tool calls.",
+        "Say what is done and what is left; the person can ask to go on.",
+    ),
+    # models
+    "model_unknown": ("The model's name is not known to its provider.", "Choose another model."),
+    "model_key_missing": ("No key for this model's provider is stored.", "Enter one in the settings under Models."),
+    "model_key_refused": ("The provider refused the key.", "Enter a valid key in the settings under Models."),
+    "model_unreachable": (
+        "The model can't be reached.",
+        "Check the network and the address, or that the local model is running.",
+    ),
+    "model_rate_limited": ("The provider limits the rate of requests.", "Wait a little, then send again."),
+    "model_context_exceeded": (
+        "The conversation is longer than the model takes.",
+        "Start a new conversation or choose a model with a larger context.",
+    ),
+    "model_refused_request": ("The provider refused the request.", "Try another model; the log has the status."),
+    "model_failed": ("The model's answer broke off.", "What came is kept; send again to go on."),
+    # storage
+    "credential_store_unavailable": (
+        "The keyring is not available.",
+        "Unlock or install a keyring; until then keys are kept for this run only.",
+    ),
+    "storage_failed": ("A file could not be written: {reason}.", "Free some space or check the folder's permissions."),
+    "operation_failed": ("The operation failed.", "The log has the details."),
+}
+
+_SERVER_NAME = re.compile(r"[A-Za-z0-9_-]{1,80}")
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """What went wrong, where, and what to do: a code of `CATALOGUE` and the values its message takes."""
+
+    code: str
+    operation: Operation | None = None
+    server: str | None = None
+    values: dict[str, str | int] = field(default_factory=dict[str, "str | int"])
+
+    @property
+    def message(self) -> str:
+        return CATALOGUE[self.code][0].format_map(_Values(self.values))
+
+    @property
+    def hint(self) -> str:
+        return CATALOGUE[self.code][1].format_map(_Values(self.values))
+
+    def __str__(self) -> str:
+        """``server: [code] message hint``: the form for the command line and the model."""
+        named = self.server is not None and _SERVER_NAME.fullmatch(self.server)
+        return f"{self.server + ': ' if named and self.server else ''}[{self.code}] {self.message} {self.hint}".rstrip()
+
+
+class AssistantError(Exception):
+    """An error with a diagnostic; everything else that is raised is a fault of Deskhand's own."""
+
+    def __init__(
+        self, code: str, *, operation: Operation | None = None, server: str | None = None, **values: str | int
+    ) -> None:
+        self.diagnostic = Diagnostic(code, operation, server, values)
+        super().__init__(str(self.diagnostic))
+
+
+class _Values(dict[str, "str | int"]):
+    """Values for a message; one that is not given is left out."""
+
+    def __missing__(self, key: str) -> str:
+        return ""

@@ -1,0 +1,91 @@
+"""Where Deskhand keeps its files, and the two ways a private file is made. Used by whatever reads or writes one.
+
+Folders are the platform's (``platformdirs``); ``DESKHAND_HOME`` puts everything under one folder.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import platformdirs
+
+NAME = "deskhand"
+
+
+@dataclass(frozen=True, slots=True)
+class Paths:
+    config: Path
+    """``mcp.json`` and ``settings.json``."""
+    data: Path
+    """``history.db``."""
+    cache: Path
+    logs: Path
+    results: Path
+    """Spilled results: one folder a conversation, private."""
+
+    @classmethod
+    def for_user(cls) -> Paths:
+        """The folders of the person who runs Deskhand; none is created yet."""
+        if home := os.environ.get("DESKHAND_HOME"):
+            root = Path(home).expanduser().absolute()
+            return cls(root / "config", root / "data", root / "cache", root / "logs", root / "results")
+        runtime = Path(tempfile.gettempdir()) / f"{NAME}-{os.getuid() if hasattr(os, 'getuid') else os.getlogin()}"
+        return cls(
+            Path(platformdirs.user_config_dir(NAME, appauthor=False)),
+            Path(platformdirs.user_data_dir(NAME, appauthor=False)),
+            Path(platformdirs.user_cache_dir(NAME, appauthor=False)),
+            Path(platformdirs.user_log_dir(NAME, appauthor=False)),
+            runtime / "results",
+        )
+
+    @property
+    def servers_file(self) -> Path:
+        return self.config / "mcp.json"
+
+    @property
+    def settings_file(self) -> Path:
+        return self.config / "settings.json"
+
+    @property
+    def history_file(self) -> Path:
+        return self.data / "history.db"
+
+
+def private_folder(folder: Path) -> Path:
+    """Makes a folder (and its parents) that only its owner may enter, and returns it.
+
+    Raises OSError when it can't be made, and PermissionError when another user owns it (a folder laid in a shared
+    temporary folder to catch our files).
+    """
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if hasattr(os, "getuid"):
+        status = folder.lstat()
+        if status.st_uid != os.getuid() or folder.is_symlink():
+            raise PermissionError(f"{folder} belongs to another user")
+        if status.st_mode & 0o077:
+            folder.chmod(0o700)
+    return folder
+
+
+def write_private(path: Path, content: bytes) -> None:
+    """Replaces a file's content atomically; a new file is readable by its owner alone, an old one keeps its mode.
+
+    A symbolic link is followed, so that a file kept elsewhere stays there. Raises OSError; then the old file is as it was.
+    """
+    path = path.resolve()
+    private_folder(path.parent) if not path.parent.exists() else None
+    mode = path.stat().st_mode & 0o777 if path.exists() else 0o600
+    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)  # exclusive, 0600
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, mode)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise

@@ -1,0 +1,34 @@
+"""Names and fingerprints of tools: shared by the catalog, which lists tools, and the toolbox, which offers them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+
+#: What every provider accepts as the name of a function.
+_LEGAL = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_LONGEST_PREFIX = 50
+
+
+def fingerprint(value: object) -> str:
+    """SHA-256 (hex) of a JSON value in compact form with sorted keys: equal for equal values, whatever their order."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def native_name(server: str, tool: str) -> str:
+    """The name under which a model calls a server's tool: ``mcp__server__tool``, at most 64 characters.
+
+    Where that would not be legal, or could be read as another pair's name, a hash of the pair ends the name, so that two
+    tools never share one.
+    """
+    name = f"mcp__{server}__{tool}"
+    if _LEGAL.fullmatch(name) and "__" not in server and "__" not in tool:
+        return name
+    return f"{native_prefix(name)}__{fingerprint([server, tool])[:12]}"
+
+
+def native_prefix(name: str) -> str:
+    """A name as it begins in a shortened native name."""
+    return re.sub(r"[^A-Za-z0-9_-]", "_", name)[:_LONGEST_PREFIX]

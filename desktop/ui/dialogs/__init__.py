@@ -1,0 +1,1 @@
+"""Dialogs. They open with `open()` and a future (``ui/tasks.py``), never with `exec()`."""

@@ -1,0 +1,48 @@
+"""The only ways text of a server, a model or a file is shown or sent: nothing hidden stays hidden in it.
+
+Used by every widget that shows such text, by the command line, the logs, and what enters a request to a model. The marks
+follow the table of hidden characters that terminals and browsers are attacked with: C0 and C1 controls, escape sequences,
+bidirectional controls, zero-width characters, tag characters.
+"""
+
+from __future__ import annotations
+
+import re
+
+_ESCAPE_SEQUENCE = re.compile(
+    r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[PX^_][^\x1b]*(?:\x1b\\)?|[ -/]*[0-~])"
+)
+#: Everything that is not shown as itself. Zero-width joiner and variation selectors stay where emoji and scripts
+#: need them: only a run of two or more selectors, or a joiner beside ASCII, hides something.
+_HIDDEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff\ufff9-\ufffb"
+    "\ud800-\udfff\U000e0000-\U000e007f]"
+    "|(?<=[\x20-\x7e])[\u200c\u200d]+|[\ufe00-\ufe0f\U000e0100-\U000e01ef]{2,}"
+)
+
+
+def visible(text: str) -> str:
+    r"""Text for a person: every hidden character as a mark such as ``\u202E``; tab and line feed stay, CR LF becomes LF."""
+    return _HIDDEN.sub(lambda match: "".join(_mark(character) for character in match[0]), text.replace("\r\n", "\n"))
+
+
+def plain(text: str) -> str:
+    """Text for a model: escape sequences and hidden characters removed; tab and line feed stay, CR LF becomes LF."""
+    return _HIDDEN.sub("", _ESCAPE_SEQUENCE.sub("", text.replace("\r\n", "\n")))
+
+
+def one_line(text: str, limit: int = 160) -> str:
+    """`plain` text on one line, at most `limit` characters, the last an ellipsis where it was cut."""
+    line = " ".join(plain(text[: 20 * limit]).split())
+    return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
+
+
+def visible_line(text: str, limit: int = 160) -> str:
+    """`visible` text on one line, at most `limit` characters, the last an ellipsis where it was cut."""
+    line = " ".join(visible(text[: 20 * limit]).split())
+    return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
+
+
+def _mark(character: str) -> str:
+    code = ord(character)
+    return f"\\x{code:02X}" if code < 0x100 else f"\\u{code:04X}" if code < 0x10000 else f"\\U{code:08X}"
