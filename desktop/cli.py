@@ -1,0 +1,277 @@
+"""The command ``deskhand``: opens the window, or does one thing on the terminal.
+
+Exit status: 0 done, 1 a turn or a result failed, 2 usage. Standard output holds the answer, standard error the rest.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import logging
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Sequence
+from contextlib import aclosing
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from desktop import __version__, exit_codes
+
+if TYPE_CHECKING:
+    from desktop.assistant.conversation import ToolCall
+    from desktop.assistant.events import TurnEvent
+    from desktop.core import Core
+
+Approve = Literal["ask", "rules", "all"]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = _parser().parse_args(arguments)
+    if getattr(options, "config", None) is not None and not options.config.is_file():
+        print(f"deskhand: {options.config}: no such file", file=sys.stderr)
+        return exit_codes.USAGE
+    # Before litellm is imported anywhere: it would ask the network for a table of prices.
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    if options.command is None:
+        from desktop import app
+        from desktop.paths import Paths
+
+        return app.run(Paths.for_user(), options.config)
+    logging.basicConfig(level=logging.WARNING, format="deskhand: %(message)s")
+    try:
+        match options.command:
+            case "doctor":
+                return asyncio.run(doctor(as_json=options.json))
+            case "mcp-tools":
+                return asyncio.run(mcp_tools(options.arguments, options.config))
+            case _:
+                return asyncio.run(ask(options))
+    except KeyboardInterrupt:
+        print("deskhand: stopped", file=sys.stderr)
+        return exit_codes.FAILED
+    except BrokenPipeError:  # the reader of our output has had enough
+        sys.stdout = None
+        return exit_codes.FAILED
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="deskhand", description="A desktop assistant for the Model Context Protocol.")
+    parser.add_argument("--version", action="version", version=f"Deskhand {__version__}")
+    config = argparse.ArgumentParser(add_help=False)
+    config.add_argument(
+        "--config", type=Path, metavar="FILE", help="servers of this file instead of your own; they may be started"
+    )
+    parser.add_argument("--config", type=Path, metavar="FILE", help=argparse.SUPPRESS)
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    doctor_parser = commands.add_parser("doctor", help="say what works here and what to do about the rest")
+    doctor_parser.add_argument("--json", action="store_true", help="one JSON object")
+    tools = commands.add_parser("mcp-tools", parents=[config], help="print exactly what a model would get")
+    tools.add_argument("arguments", metavar="JSON", help="""such as '{"query": "open invoices"}'""")
+    ask_parser = commands.add_parser("ask", parents=[config], help="run one turn here")
+    ask_parser.add_argument("prompt", help="what you want; - reads it from standard input")
+    ask_parser.add_argument("--model", help="as litellm names it; guide: no language model; default: your choice")
+    ask_parser.add_argument("--api-base", default="", metavar="URL", help="address of an OpenAI-compatible server")
+    ask_parser.add_argument(
+        "--approve",
+        choices=("ask", "rules", "all"),
+        default="ask",
+        help="who allows calls: you (without a terminal: nobody), your standing rules alone, or no one needs to",
+    )
+    ask_parser.add_argument("--json", action="store_true", help="one JSON object a line for each event")
+    return parser
+
+
+async def ask(options: argparse.Namespace) -> int:
+    """One turn in the terminal; the conversation is kept like any other."""
+    from desktop.assistant.conversation import Conversation, Text
+    from desktop.assistant.guide import Guide
+    from desktop.errors import AssistantError
+
+    prompt = sys.stdin.read() if options.prompt == "-" else options.prompt
+    if not prompt.strip():
+        print("deskhand: say what you want", file=sys.stderr)
+        return exit_codes.USAGE
+    approver, asker = _person(options.approve, reads_prompt=options.prompt == "-")
+    core = _core(options.config, approver, asker)
+    printer = _print_json if options.json else _Printer().print
+    failed = True
+    try:
+        await core.start()
+        for fault in core.host.faults:
+            print(f"deskhand: {fault}", file=sys.stderr)
+        if options.model == "guide":
+            model = Guide(asker)
+        elif options.model or options.api_base:
+            model = await core.model_named(options.model or core.settings.values.model, options.api_base)
+        else:
+            model = await core.language_model()
+        conversation = Conversation()
+        async with aclosing(core.assistant.turn(conversation, model, [Text(prompt)])) as events:
+            async for event in events:
+                printer(event)
+                if type(event).__name__ == "TurnFinished":
+                    failed = event.reason != "done"  # type: ignore[union-attr]
+    except AssistantError as error:
+        print(f"deskhand: {error.diagnostic}", file=sys.stderr)
+    finally:
+        await core.close()
+    return exit_codes.FAILED if failed else exit_codes.DONE
+
+
+async def mcp_tools(text: str, config: Path | None) -> int:
+    """What the model would get from ``mcp_tools`` for these arguments."""
+    from desktop.assistant.approval import DenyAll
+    from desktop.assistant.asking import NobodyToAsk
+    from desktop.assistant.conversation import Conversation, ToolCall
+
+    core = _core(config, DenyAll(), NobodyToAsk())
+    try:
+        await core.start()
+        for fault in core.host.faults:
+            print(f"deskhand: {fault}", file=sys.stderr)
+        conversation = Conversation()
+        call = ToolCall("1", "mcp_tools", text)
+        output = await core.assistant.mcp_tools.execute(call, conversation.id, core.assistant.toolbox(conversation))
+        print(output.text)
+        for image in output.images:
+            print(f"[image {image.mime_type}, {len(image.data)} characters of base64]")
+        return exit_codes.FAILED if output.diagnostic else exit_codes.DONE
+    finally:
+        await core.close()
+
+
+async def doctor(*, as_json: bool) -> int:
+    """What works here and what to do about the rest; 1 when something that Deskhand needs is missing."""
+    from desktop.assistant.approval import DenyAll
+    from desktop.assistant.asking import NobodyToAsk
+
+    core = _core(None, DenyAll(), NobodyToAsk())
+    checks: list[dict[str, Any]] = []
+
+    def add(name: str, ok: bool, found: str, remedy: str = "") -> None:
+        checks.append({"name": name, "ok": ok, "found": found, "remedy": "" if ok else remedy})
+
+    add("Python", sys.version_info >= (3, 11), platform.python_version(), "Install Python 3.11 or newer.")
+    for package in ("PySide6-Essentials", "mcp", "litellm", "keyring"):
+        try:
+            add(package, True, metadata.version(package))
+        except metadata.PackageNotFoundError:
+            add(package, False, "not installed", f"Install {package}.")
+    try:
+        await core.credentials.get("doctor")
+        backend = core.credentials.backend
+        add(
+            "Keyring",
+            bool(backend),
+            backend or "none of the system's",
+            "Install or start a keyring; keys last one run.",
+        )
+    except Exception:  # locked or mute: the very thing to tell
+        add("Keyring", False, "locked or not answering", "Unlock the keyring; until then keys last one run.")
+    add("Settings", core.settings.fault is None, str(core.settings.file), "Correct the file; it is never overwritten.")
+    for program, needed_by in (("npx", "servers from npm"), ("uvx", "servers from PyPI")):
+        found = shutil.which(program)
+        add(program, found is not None, found or "not on the PATH", f"Needed for {needed_by} only.")
+    try:
+        await core.start()
+        for fault in core.host.faults:
+            add(f"mcp.json: {fault.server or core.servers_file}", False, fault.message, fault.hint)
+        for name, connection in core.host.connections.items():
+            state = connection.state
+            failure = str(state.failure.diagnostic) if state.failure else ""
+            add(f"Server {name}", state.status != "failed", state.status, failure)
+    finally:
+        await core.close()
+    from desktop.assistant.model_list import find_local_models
+
+    local = await find_local_models()
+    add("Local models", True, ", ".join(model.title for model in local) or "none running")
+    needed = {"Python", "PySide6-Essentials", "mcp", "litellm", "keyring", "Settings"}
+    failed = any(not check["ok"] and check["name"] in needed for check in checks)
+    if as_json:
+        print(json.dumps({"version": __version__, "ok": not failed, "checks": checks}, ensure_ascii=False))
+    else:
+        for check in checks:
+            print(f"{'✔' if check['ok'] else '✘'} {check['name']}: {check['found']}")
+            if check["remedy"]:
+                print(f"    {check['remedy']}")
+    return exit_codes.FAILED if failed else exit_codes.DONE
+
+
+def _core(config: Path | None, approver: Any, asker: Any) -> Core:
+    from desktop.core import Core
+    from desktop.paths import Paths
+
+    return Core(Paths.for_user(), approver=approver, asker=asker, config=config)
+
+
+def _person(approve: Approve, *, reads_prompt: bool) -> tuple[Any, Any]:
+    """Who approves calls and who is asked: the terminal where there is one that standard input is free for."""
+    from desktop.assistant.approval import AllowAll, DenyAll
+    from desktop.assistant.asking import NobodyToAsk
+    from desktop.terminal import Terminal
+
+    terminal = Terminal() if sys.stdin.isatty() and not reads_prompt else None
+    asker = terminal or NobodyToAsk()
+    match approve:
+        case "all":
+            return AllowAll(), asker
+        case "rules":
+            return DenyAll(), asker
+        case _:
+            return terminal or DenyAll(), asker
+
+
+def _print_json(event: TurnEvent) -> None:
+    from desktop.assistant.events import event_to_json
+
+    print(json.dumps(event_to_json(event), ensure_ascii=False), flush=True)
+
+
+class _Printer:
+    """Events as a person reads them: the answer on standard output, what happens meanwhile on standard error."""
+
+    def __init__(self) -> None:
+        self._at_line_start = True
+
+    def print(self, event: TurnEvent) -> None:
+        from desktop.assistant import events
+        from desktop.assistant.conversation import Notice
+        from desktop.visible_text import visible, visible_line
+
+        match event:
+            case events.TextDelta(text):
+                print(visible(text), end="", flush=True)
+                self._at_line_start = text.endswith("\n")
+            case events.ToolCallStarted(call):
+                self._aside(f"▶ {_title(call)} {visible_line(call.arguments, 200)}")
+            case events.ToolCallFinished(call):
+                glyph = {"done": "✔", "stopped": "■"}.get(call.state, "✘")
+                self._aside(f"{glyph} {_title(call)}")
+                if call.output and call.output.diagnostic:
+                    self._aside(f"  {call.output.diagnostic}")
+            case events.PartAdded(Notice() as notice):
+                self._aside(str(notice.diagnostic))
+            case events.TurnFinished():
+                self._end_line()
+            case _:
+                pass
+
+    def _aside(self, text: str) -> None:
+        self._end_line()
+        print(text, file=sys.stderr, flush=True)
+
+    def _end_line(self) -> None:
+        if not self._at_line_start:
+            print(flush=True)
+            self._at_line_start = True
+
+
+def _title(call: ToolCall) -> str:
+    from desktop.visible_text import visible_line
+
+    return visible_line(f"{call.server}.{call.tool}" if call.server else call.name)

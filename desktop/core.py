@@ -1,0 +1,149 @@
+"""Builds the assistant and the host and joins them. Used by the window (``app.py``) and the command line (``cli.py``).
+
+The constructor is light, so that the window shows at once; `start` imports the MCP host in a thread and builds the rest.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from desktop.assistant.approval import Approvals, Approver
+from desktop.assistant.asking import Asker
+from desktop.assistant.guide import Guide
+from desktop.assistant.history import History
+from desktop.assistant.language_model import LanguageModel
+from desktop.assistant.litellm_model import LitellmModel
+from desktop.assistant.model_list import credential_name
+from desktop.assistant.results import ResultStore
+from desktop.assistant.turn import Assistant
+from desktop.credentials import Credentials
+from desktop.paths import Paths
+from desktop.settings import Settings
+from desktop.signals import Signal
+
+if TYPE_CHECKING:
+    from desktop.host.access import ServerAccess
+    from desktop.host.catalog import ServerCatalog
+    from desktop.host.host import Host
+
+
+class Core:
+    """All of Deskhand but its window.
+
+    Attributes:
+        started: Emitted once, when `start` is through; `host`, `catalog`, `access` and `assistant` exist from then on.
+    """
+
+    host: Host
+    catalog: ServerCatalog
+    access: ServerAccess
+    assistant: Assistant
+
+    def __init__(self, paths: Paths, *, approver: Approver, asker: Asker, config: Path | None = None) -> None:
+        """`config` replaces the person's ``mcp.json`` for this run; naming it is consent to start its servers."""
+        self.paths = paths
+        self.settings = Settings(paths.settings_file)
+        self.credentials = Credentials()
+        self.history = History(paths.history_file)
+        self.results = ResultStore(paths.results)
+        self.approvals = Approvals(paths.config / "approvals.json", approver)
+        self.started: Signal[()] = Signal()
+        self._asker = asker
+        self._config = config
+        self._ready = asyncio.Event()
+
+    @property
+    def servers_file(self) -> Path:
+        return self._config or self.paths.servers_file
+
+    async def start(self) -> None:
+        """Imports and builds what is slow to import, and connects the servers that are to be connected at start."""
+        await asyncio.gather(self.history.open(), asyncio.to_thread(self.results.sweep))
+        modules = await asyncio.to_thread(_import_host)
+        configuration = await asyncio.to_thread(modules.read_configuration, self.servers_file)
+        self.host = modules.Host(
+            configuration,
+            paths=self.paths,
+            read_large=self.results.receive_large,
+            builtin=modules.builtin_server(self.results, self._search_conversations, self._server_status),
+            consent=modules.Consent.for_everything()
+            if self._config
+            else modules.Consent(self.paths.data / "consent.json"),
+            secret=self.credentials.get,
+        )
+        self.catalog = modules.ServerCatalog(self.host)
+        self.access = modules.ServerAccess(self.host, self.catalog)
+        self.assistant = Assistant(
+            catalog=self.catalog,
+            runner=self.access,
+            reader=self.access,
+            results=self.results,
+            history=self.history,
+            approvals=self.approvals,
+            tool_calls_per_turn=lambda: self.settings.values.tool_calls_per_turn,
+        )
+        await self.host.start()
+        self._ready.set()
+        self.started.emit()
+
+    async def ready(self) -> None:
+        """Waits until `start` is through."""
+        await self._ready.wait()
+
+    async def language_model(self) -> LanguageModel:
+        """The chosen model with its key, or Guide. Raises AssistantError when the keyring is locked."""
+        values = self.settings.values
+        if not values.model:
+            return Guide(self._asker)
+        return await self.model_named(values.model, values.api_base)
+
+    async def model_named(self, name: str, api_base: str = "") -> LanguageModel:
+        """A model as litellm names it, with the key that is kept for its provider or its address."""
+        key = await self.credentials.get(credential_name(name, api_base))
+        return LitellmModel(name, api_base=api_base, api_key=key or "")
+
+    async def close(self) -> None:
+        """Ends connections and writes what is to be written; bounded, also when `start` is not through."""
+        if self._ready.is_set():
+            await self.catalog.close()
+            await self.host.close()
+        await self.history.close()
+
+    async def _search_conversations(self, query: str) -> list[dict[str, Any]]:
+        """What the built-in server's tool of that name finds."""
+        found = await self.history.summaries(query, limit=20)
+        return [{"title": each.title, "updated": each.updated, "snippet": each.snippet} for each in found]
+
+    def _server_status(self) -> list[dict[str, Any]]:
+        """What the built-in server's tool of that name tells."""
+        return [
+            {
+                "server": name,
+                "status": connection.state.status,
+                "counts": dict(connection.state.counts),
+                "failure": str(connection.state.failure.diagnostic) if connection.state.failure else None,
+            }
+            for name, connection in self.host.connections.items()
+        ]
+
+
+def _import_host() -> Any:
+    from types import SimpleNamespace
+
+    from desktop.host.access import ServerAccess
+    from desktop.host.builtin_server import builtin_server
+    from desktop.host.catalog import ServerCatalog
+    from desktop.host.consent import Consent
+    from desktop.host.host import Host
+    from desktop.host.server_config import read_configuration
+
+    return SimpleNamespace(
+        ServerAccess=ServerAccess,
+        builtin_server=builtin_server,
+        ServerCatalog=ServerCatalog,
+        Consent=Consent,
+        Host=Host,
+        read_configuration=read_configuration,
+    )

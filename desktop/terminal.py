@@ -1,0 +1,117 @@
+"""The person at a terminal: approves calls and answers Guide's questions on standard input. Used by ``deskhand ask``.
+
+Questions go to standard error, so that standard output holds the answer alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import threading
+from typing import Any
+
+from desktop.assistant.approval import ApprovalRequest, Decision
+from desktop.assistant.conversation import Choice, Form
+from desktop.visible_text import visible, visible_line
+
+
+class Terminal:
+    """Approver and Asker on the terminal. One question at a time, in the order they come."""
+
+    def __init__(self) -> None:
+        self._turn = asyncio.Lock()
+
+    async def decide(self, request: ApprovalRequest) -> Decision:
+        async with self._turn:
+            say(f"\nThe model asks to run {visible_line(request.tool.identifier)} with:")
+            say(visible(json.dumps(request.arguments, indent=2, ensure_ascii=False)))
+            while True:
+                answer = await ask("Allow? [o]nce, in this [c]onversation, [a]lways, [d]eny: ")
+                for decision in ("once", "conversation", "always", "deny"):
+                    if answer and decision.startswith(answer.lower()):
+                        return decision
+                if answer is None:  # end of input: nobody is there to allow it
+                    return "deny"
+
+    async def choose(self, choice: Choice) -> int | None:
+        async with self._turn:
+            say(f"\n{visible(choice.question)}")
+            for number, option in enumerate(choice.options, 1):
+                say(f"  {number}. {visible_line(option.label)}  {visible_line(option.detail)}")
+            while True:
+                answer = await ask(f"Number, 1 to {len(choice.options)}, or nothing for none: ")
+                if not answer:
+                    return None
+                if answer.isascii() and answer.isdigit() and 1 <= int(answer) <= len(choice.options):
+                    return int(answer) - 1
+
+    async def fill(self, form: Form) -> dict[str, Any] | None:
+        """Asks for each property that the tool needs and does not have; an empty line for a needed one gives up."""
+        async with self._turn:
+            say(f"\n{visible_line(form.server)}.{visible_line(form.tool)} needs:")
+            values = dict(form.values)
+            properties: dict[str, Any] = form.schema.get("properties") or {}
+            required: list[str] = form.schema.get("required") or []
+            missing = [name for name in required if name not in values]
+            for name in missing or [name for name in properties if name not in values]:
+                schema = properties.get(name) if isinstance(properties.get(name), dict) else {}
+                detail = visible_line(str(schema.get("description") or ""))
+                say(f"  {visible_line(name)}{': ' + detail if detail else ''}")
+                while True:
+                    answer = await ask(f"  {visible_line(name)} = ")
+                    if not answer and name in required:
+                        return None
+                    if not answer:
+                        break
+                    try:
+                        values[name] = typed(answer, schema)
+                    except ValueError:
+                        say(f"  That is no {schema.get('type')}.")
+                        continue
+                    break
+            return values
+
+
+def typed(text: str, schema: dict[str, Any]) -> Any:
+    """A typed line as a value of the schema's type. Raises ValueError where it can't be one."""
+    match schema.get("type"):
+        case "string" | None:
+            return text
+        case "integer":
+            return int(text)
+        case "number":
+            return float(text)
+        case "boolean":
+            if text.lower() in ("true", "yes", "y", "1"):
+                return True
+            if text.lower() in ("false", "no", "n", "0"):
+                return False
+            raise ValueError(text)
+        case "array" if not text.lstrip().startswith("["):
+            items = schema.get("items")
+            return [typed(each.strip(), items if isinstance(items, dict) else {}) for each in text.split(",")]
+        case _:
+            return json.loads(text)
+
+
+def say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+async def ask(question: str) -> str | None:
+    """A line from standard input without its end; None at the end of input.
+
+    Read in a daemon thread: a read can't be cancelled, and must not keep a stopped program from ending.
+    """
+    print(question, end="", file=sys.stderr, flush=True)
+    loop = asyncio.get_running_loop()
+    line: asyncio.Future[str] = loop.create_future()
+
+    def read() -> None:
+        text = sys.stdin.readline()
+        loop.call_soon_threadsafe(lambda: line.done() or line.set_result(text))
+
+    threading.Thread(target=read, name="standard input", daemon=True).start()
+    text = await line
+    return text.strip() if text else None
