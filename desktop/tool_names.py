@@ -24,9 +24,19 @@ def native_name(server: str, tool: str) -> str:
     tools never share one.
     """
     name = f"mcp__{server}__{tool}"
-    if _LEGAL.fullmatch(name) and "__" not in server and "__" not in tool:
+    # No underscore beside the one pair that separates: "a_" and "b" would read like "a" and "_b".
+    if _LEGAL.fullmatch(name) and "__" not in f"{server}_" and "__" not in f"_{tool}":
         return name
     return f"{native_prefix(name)}__{fingerprint([server, tool])[:12]}"
+
+
+def may_name_tool_of(server: str, identifier: str) -> bool:
+    """Whether an identifier (``server.tool`` or a native name) begins as those of a server's tools do.
+
+    Exact and case-sensitive. Where servers' names begin alike, a shortened native name may begin as those of several.
+    """
+    native = f"mcp__{server}__"
+    return identifier.startswith((f"{server}.", native if len(native) <= _LONGEST_PREFIX else native_prefix(native)))
 
 
 def native_prefix(name: str) -> str:
