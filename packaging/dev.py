@@ -58,6 +58,7 @@ TEST_PROGRAMS = (
     ("Xvfb", "xvfb"),
     ("xdotool", "xdotool"),
     ("dbus-run-session", "dbus"),
+    ("gdbus", "libglib2.0-bin"),
     ("gnome-keyring-daemon", "gnome-keyring"),
     ("git", "git"),
 )
