@@ -1,0 +1,26 @@
+"""Measures Deskhand: ``python3 packaging/dev.py bench [NAME …]``, a JSON line a figure.
+
+Each measurement is a program beside this file that prints lines such as
+``{"name": "tool_call", "figure": 1.08, "unit": "ratio", "against": "the bare SDK", "budget": 1.2}``. Ratios are taken in the same run on the same
+machine, against the baseline named. Nothing here gates.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+
+
+def main(names: list[str]) -> int:
+    programs = {path.stem: path for path in sorted(HERE.glob("*.py")) if not path.stem.startswith(("_", "baseline"))}
+    if unknown := set(names) - set(programs):
+        print(f"No measurement of that name: {', '.join(unknown)}. There are: {', '.join(programs)}", file=sys.stderr)
+        return 2
+    return max(subprocess.run([sys.executable, programs[name]], check=False).returncode for name in names or programs)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
