@@ -1,0 +1,57 @@
+"""Async tests of the window run on Qt's loop; a test that leaves a task, a timer or a Qt warning behind fails."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from anyio.pytest_plugin import get_runner
+from PySide6.QtCore import QEvent
+from PySide6.QtWidgets import QApplication
+
+from desktop.ui.event_loop import EventLoop
+
+HERE = Path(__file__).parent
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if HERE in item.path.parents:
+            item.add_marker(pytest.mark.qt_log_level_fail("WARNING"))
+            item.add_marker(pytest.mark.qt_log_ignore("This plugin does not support"))  # of the offscreen platform
+
+
+@pytest.fixture
+def anyio_backend(qapp: QApplication) -> Iterator[tuple[str, dict[str, Callable[[], asyncio.AbstractEventLoop]]]]:
+    """Keeps the loop of the test and its async fixtures open until all have ended, and looks at what they left."""
+    options: dict[str, Any] = {"loop_factory": EventLoop}
+    with get_runner("asyncio", options) as runner:
+        yield "asyncio", options
+        loop: Any = runner.get_loop()  # type: ignore[attr-defined]
+        left = loop.run_until_complete(_tasks_left(loop))
+        timers = [timer for timer in loop._scheduled if not timer.cancelled()]
+    assert not left, f"tasks left: {left}"
+    assert not timers, f"timers left: {timers}"
+
+
+async def _tasks_left(loop: asyncio.AbstractEventLoop) -> list[str]:
+    """The tasks that don't end by themselves within a second, but for this one and the test runner's own."""
+    own = asyncio.current_task()
+    tasks = [task for task in asyncio.all_tasks(loop) if task is not own and "TestRunner" not in repr(task.get_coro())]
+    if not tasks:
+        return []
+    _, left = await asyncio.wait(tasks, timeout=1)
+    return [repr(task) for task in left]
+
+
+@pytest.fixture(autouse=True)
+def no_window_left(qapp: QApplication) -> Iterator[None]:
+    """Ends every window that a test left open, so that none meets the next test."""
+    yield
+    for window in QApplication.topLevelWidgets():
+        window.close()
+        window.deleteLater()
+    QApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
