@@ -7,6 +7,7 @@ becomes part of it, so that no secret and no injected text can travel in an erro
 
 from __future__ import annotations
 
+import errno
 import re
 from dataclasses import dataclass, field
 from typing import Literal
@@ -38,9 +39,17 @@ CATALOGUE: dict[str, tuple[str, str]] = {
         "The configuration file can't be read: {reason}.",
         "Correct the file; Deskhand has not changed it and will not write to it until it can be read.",
     ),
+    "configuration_commented": (
+        "The configuration file has comments, which a change by Deskhand would lose.",
+        "Change it in an editor; Deskhand reads it as it is.",
+    ),
     "variable_missing": (
         "The environment variable {variable} that the definition names is not set.",
         "Set it, or write the value into the definition.",
+    ),
+    "secret_missing": (
+        "The secret {variable} that the definition refers to is not in the keyring.",
+        "Enter it in the server's editor.",
     ),
     # servers
     "server_unknown": ("No server of that name is configured.", "Leave out the server, or name a configured one."),
@@ -115,6 +124,17 @@ CATALOGUE: dict[str, tuple[str, str]] = {
     "operation_failed": ("The operation failed.", "The log has the details."),
 }
 
+_OS_REASONS = {
+    errno.EACCES: "there is no permission",
+    errno.EPERM: "there is no permission",
+    errno.EROFS: "the disk is read-only",
+    errno.ENOSPC: "the disk is full",
+    errno.EDQUOT: "the disk quota is used up",
+    errno.EISDIR: "it is a folder",
+    errno.ENOTDIR: "a part of its path is no folder",
+    errno.ELOOP: "it is a link that leads to itself",
+    errno.ENAMETOOLONG: "its name is too long",
+}
 _SERVER_NAME = re.compile(r"[A-Za-z0-9_-]{1,80}")
 
 
@@ -149,6 +169,17 @@ class AssistantError(Exception):
     ) -> None:
         self.diagnostic = Diagnostic(code, operation, server, values)
         super().__init__(str(self.diagnostic))
+
+    @classmethod
+    def of(cls, diagnostic: Diagnostic) -> AssistantError:
+        """An error with a diagnostic that is there already."""
+        values = diagnostic.values
+        return cls(diagnostic.code, operation=diagnostic.operation, server=diagnostic.server, **values)
+
+
+def os_reason(error: OSError) -> str:
+    """Why the system refused, in a text of ours: an OSError's own text names files."""
+    return _OS_REASONS.get(error.errno or 0, f"the system refused ({errno.errorcode.get(error.errno or 0, 'unknown')})")
 
 
 class _Values(dict[str, "str | int"]):
