@@ -54,23 +54,51 @@ CATALOGUE: dict[str, tuple[str, str]] = {
     # servers
     "server_unknown": ("No server of that name is configured.", "Leave out the server, or name a configured one."),
     "server_disabled": ("The server is disabled.", "It can be enabled in the servers panel."),
-    "connection_failed": ("The connection to the server failed.", "See the server's log in the servers panel."),
+    "consent_required": (
+        "The server's command has not been allowed to start.",
+        "The person can look at it and allow it in the servers panel.",
+    ),
+    "server_not_started": (
+        "The server is connected by hand only, and is not connected.",
+        "The person can connect it in the servers panel.",
+    ),
+    "connection_failed": (
+        "The connection to the server failed{outcome}.",
+        "See the server's log in the servers panel.",
+    ),
     "command_not_found": (
         "The server's command was not found.",
         "Install it, or give its full path in the server's definition.",
     ),
     "server_exited": (
-        "The server's process ended{status}.",
+        "The server's process ended{status}{outcome}.",
         "Its last lines of error output are in the servers panel.",
+    ),
+    "session_lost": (
+        "The server had forgotten the connection and did nothing; it is connected again.",
+        "Ask again.",
+    ),
+    "certificate_refused": (
+        "The server's certificate is not trusted.",
+        "Name a file of its issuer's certificates as `caFile` in the server's definition.",
     ),
     "authentication_required": ("The server asks for a sign-in.", "Sign in from the servers panel."),
     "permission_denied": ("The server refused access.", "Check the credentials and what they allow."),
     "protocol_error": ("The server answered outside the protocol.", "See the server's log; tell its authors."),
+    "protocol_unsupported": (
+        "The server and Deskhand know no version of the protocol in common.",
+        "Update the server, or Deskhand.",
+    ),
+    "server_error": (
+        "The server answered with error {number}.",
+        "What it says about it is in the server's log in the servers panel.",
+    ),
+    "capability_required": ("The server needs a feature that Deskhand does not offer.", ""),
     "message_too_large": (
         "The server sent a message of more than {limit} MiB.",
         "Ask for less at a time, for instance by a filter or a page.",
     ),
-    "timeout": ("The server did not answer in time.", "Try again, or raise the server's time limit."),
+    "timeout": ("The server did not answer in time{outcome}.", "Try again, or raise the server's time limit."),
     "cancelled": ("Stopped.", ""),
     "busy": ("The server is busy connecting.", "Try again in a moment."),
     # catalog, tools, resources
@@ -91,6 +119,9 @@ CATALOGUE: dict[str, tuple[str, str]] = {
     "resource_invalid": ("The URI is not valid.", "Give an absolute URI without spaces."),
     "resource_not_found": ("The server has no such resource.", "Search with `query` for the exact URI."),
     "resources_unsupported": ("The server offers no resources.", ""),
+    "prompts_unsupported": ("The server offers no prompts.", ""),
+    "prompt_invalid": ("The server refused the prompt's name or arguments.", "Refresh the server's prompts."),
+    "elicitation_required": ("The server asks for an answer on a web page first.", ""),
     "completion_invalid": ("The completion request is not valid.", "Name a variable of the server's template."),
     "completions_unsupported": ("The server offers no completions.", ""),
     "result_gone": ("The stored result is gone.", "Call the tool again if its content is still needed."),
@@ -114,6 +145,11 @@ CATALOGUE: dict[str, tuple[str, str]] = {
         "Start a new conversation or choose a model with a larger context.",
     ),
     "model_refused_request": ("The provider refused the request.", "Try another model; the log has the status."),
+    "model_refused_tool": (
+        "The provider refuses the tool {tool}{where}.",
+        "It is set aside for this model; the answer goes on without it.",
+    ),
+    "model_refused_images": ("The model takes no images.", "They are left out for this model."),
     "model_failed": ("The model's answer broke off.", "What came is kept; send again to go on."),
     # storage
     "credential_store_unavailable": (

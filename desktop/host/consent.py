@@ -1,0 +1,37 @@
+"""Which commands the person has allowed to start. Used by the host before it starts a server's process.
+
+A command is known by the fingerprint of all that decides what runs: program, arguments, variables and folder. Whatever
+changes one of them asks again; the server's name plays no part, so that an allowed name can't carry another command.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from desktop.host.remembered import Remembered
+from desktop.host.server_config import ServerDefinition
+from desktop.tool_names import fingerprint
+
+
+class Consent:
+    def __init__(self, file: Path | None) -> None:
+        """Consent is remembered in a private file; None: everything is allowed, and nothing is written."""
+        self._remembered = None if file is None else Remembered(file)
+
+    @classmethod
+    def for_everything(cls) -> Consent:
+        """For a configuration that the person named on the command line: naming it is consent for that run."""
+        return cls(None)
+
+    def given(self, definition: ServerDefinition) -> bool:
+        """Whether the server may be connected; always so for one that starts no process of its own."""
+        return definition.kind != "stdio" or self._remembered is None or _command(definition) in self._remembered
+
+    def give(self, definition: ServerDefinition) -> None:
+        """Raises AssistantError ``storage_failed`` when it can't be written; the consent then holds for this run."""
+        if self._remembered is not None:
+            self._remembered.add(_command(definition))
+
+
+def _command(definition: ServerDefinition) -> str:
+    return fingerprint([definition.command, definition.args, dict(definition.env), definition.cwd])
