@@ -1,4 +1,4 @@
-"""Exit codes of the command line and of ``packaging/dev.py``'s programs."""
+"""Exit codes of the command line."""
 
 DONE = 0
 FAILED = 1
