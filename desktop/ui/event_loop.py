@@ -22,6 +22,7 @@ os.environ["QT_API"] = "pyside6"  # qasync would take whatever Qt binding it fin
 
 import qasync
 from PySide6.QtCore import QCoreApplication, QEvent, QObject, Qt, QTimer
+from PySide6.QtGui import QGuiApplication
 
 if TYPE_CHECKING:
     _QasyncLoop = asyncio.BaseEventLoop
@@ -73,6 +74,8 @@ class EventLoop(_QasyncLoop):
         application = QCoreApplication.instance()
         if application is None:
             raise RuntimeError("make the QApplication before its event loop")
+        if isinstance(application, QGuiApplication):
+            application.setQuitOnLastWindowClosed(False)  # the coroutine that runs decides when it is over
         self._application = application
         self._timer_of_next_pass = QTimer(singleShot=True, timerType=Qt.TimerType.PreciseTimer)
         self._timer_of_next_pass.timeout.connect(self._run_once)

@@ -1,10 +1,12 @@
 """The sentences for what the assistant and the host say in codes: title, detail and remedy, in the person's language.
 
-Used by the chat, the panels and the error box. A code that has no sentence here is shown in the English of
-``desktop/errors.py``; ``tests/ui/test_messages.py`` holds that every code has one.
+Used by the chat, the panels and the error box. They speak to the person; ``desktop/errors.py`` holds what the model and the
+terminal read. ``tests/ui/test_messages.py`` holds that every code has its sentences.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 from PySide6.QtCore import QCoreApplication
 
@@ -12,16 +14,291 @@ from desktop.errors import Diagnostic
 from desktop.visible_text import visible_line
 
 
+@dataclass(frozen=True, slots=True)
+class Words:
+    title: str
+    """A few words without a full stop."""
+    detail: str
+    """What happened, in a sentence; may be ""."""
+    remedy: str
+    """What the person can do; may be ""."""
+
+
 def tr(text: str) -> str:
     """Translates a literal of this package's modules that are no QObject."""
     return QCoreApplication.translate("Deskhand", text)
 
 
+def words(diagnostic: Diagnostic) -> Words:
+    """A diagnostic in words, hidden characters in its values made visible."""
+    values = _Values({name: visible_line(str(value), 300) for name, value in diagnostic.values.items()})
+    return Words(*(text.format_map(values) for text in _sentences()[diagnostic.code]))
+
+
 def message(diagnostic: Diagnostic) -> str:
     """What happened, one sentence."""
-    return visible_line(diagnostic.message, 400)
+    said = words(diagnostic)
+    return said.detail or said.title
 
 
 def hint(diagnostic: Diagnostic) -> str:
     """What to do next, or ""."""
-    return visible_line(diagnostic.hint, 400)
+    return words(diagnostic).remedy
+
+
+class _Values(dict[str, str]):
+    """Values for a sentence; one that is not given is left out."""
+
+    def __missing__(self, key: str) -> str:
+        return ""
+
+
+def _sentences() -> dict[str, tuple[str, str, str]]:
+    """code -> (title, detail, remedy), translated now."""
+    return {
+        # configuration
+        "configuration_invalid": (
+            tr("Server definition not valid"),
+            tr("The definition is not valid{where}: {reason}."),
+            tr("Edit the server, or correct it in mcp.json. The other servers work."),
+        ),
+        "configuration_unreadable": (
+            tr("Configuration can't be read"),
+            tr("The configuration file can't be read: {reason}."),
+            tr("Correct the file. Deskhand has not changed it and won't write to it until it can be read."),
+        ),
+        "configuration_commented": (
+            tr("Configuration has comments"),
+            tr("The configuration file has comments, which a change by Deskhand would lose."),
+            tr("Change it in an editor; Deskhand reads it as it is."),
+        ),
+        "secret_missing": (
+            tr("Secret missing"),
+            tr("The secret {variable} that the definition refers to is not in the keyring."),
+            tr("Enter it in the server's editor."),
+        ),
+        "variable_missing": (
+            tr("Environment variable missing"),
+            tr("The environment variable {variable} that the definition names is not set."),
+            tr("Set it and start Deskhand again, or write the value into the definition."),
+        ),
+        # servers
+        "server_unknown": (
+            tr("No such server"),
+            tr("No server of that name is configured."),
+            tr("Look for its name in the servers panel."),
+        ),
+        "server_disabled": (
+            tr("Server disabled"),
+            tr("The server is disabled."),
+            tr("Enable it in the servers panel."),
+        ),
+        "consent_required": (
+            tr("Not allowed to start"),
+            tr("The server's command has not been allowed to start."),
+            tr("Look at it in the servers panel and allow it there."),
+        ),
+        "server_not_started": (
+            tr("Not connected"),
+            tr("The server is connected by hand only, and is not connected."),
+            tr("Connect it in the servers panel."),
+        ),
+        "connection_failed": (
+            tr("Connection failed"),
+            tr("The connection to the server failed{outcome}."),
+            tr("See the server's log, then reconnect."),
+        ),
+        "command_not_found": (
+            tr("Command not found"),
+            tr("The server's command was not found on this computer."),
+            tr("Install it, or give its full path in the server's definition."),
+        ),
+        "server_exited": (
+            tr("Server ended"),
+            tr("The server's process ended{status}{outcome}."),
+            tr("Its last lines below may say why; the log has more."),
+        ),
+        "session_lost": (
+            tr("Connection was forgotten"),
+            tr("The server had forgotten the connection and did nothing; it is connected again."),
+            tr("Try again."),
+        ),
+        "certificate_refused": (
+            tr("Certificate not trusted"),
+            tr("The server's certificate is not trusted."),
+            tr("Name a file with its issuer's certificates as caFile in the server's definition."),
+        ),
+        "protocol_unsupported": (
+            tr("No common protocol version"),
+            tr("The server and Deskhand know no version of the protocol in common."),
+            tr("Update the server, or Deskhand."),
+        ),
+        "server_error": (
+            tr("Server reports an error"),
+            tr("The server answered with error {number}."),
+            tr("What it says about it is in the server's log."),
+        ),
+        "capability_required": (
+            tr("Feature not supported"),
+            tr("The server needs a feature that Deskhand does not offer."),
+            "",
+        ),
+        "authentication_required": (
+            tr("Sign-in needed"),
+            tr("The server asks for a sign-in."),
+            tr("Sign in from the servers panel."),
+        ),
+        "permission_denied": (
+            tr("Access refused"),
+            tr("The server refused access."),
+            tr("Check the credentials in the server's definition and what they allow."),
+        ),
+        "protocol_error": (
+            tr("Answer outside the protocol"),
+            tr("The server answered in a way that the protocol doesn't allow."),
+            tr("See the server's log; its authors should know."),
+        ),
+        "message_too_large": (
+            tr("Message too large"),
+            tr("The server sent a message of more than {limit} MiB."),
+            tr("Ask for less at a time, for instance by a filter or a page."),
+        ),
+        "timeout": (
+            tr("No answer in time"),
+            tr("The server did not answer in time{outcome}."),
+            tr("Try again, or raise the server's time limit in its definition."),
+        ),
+        "cancelled": (tr("Stopped"), tr("Stopped."), ""),
+        "busy": (tr("Still connecting"), tr("The server is busy connecting."), tr("Try again in a moment.")),
+        # catalog, tools, resources
+        "tool_unknown": (
+            tr("No such tool"),
+            tr("There is no tool of that name."),
+            tr("Describe what you need; the assistant searches for it."),
+        ),
+        "tool_changed": (
+            tr("Tool has changed"),
+            tr("The tool has changed or is gone since it was loaded."),
+            tr("The assistant has to search for it and load it again."),
+        ),
+        "tool_not_active": (
+            tr("Tool not loaded"),
+            tr("The tool is not loaded in this conversation."),
+            tr("The assistant has to load it first."),
+        ),
+        "tool_name_taken": (
+            tr("Name already in use"),
+            tr("Another tool is loaded under the same name."),
+            tr("Unload that one first."),
+        ),
+        "tool_error": (tr("The tool reports an error"), tr("The tool reports an error."), ""),
+        "arguments_invalid": (
+            tr("Arguments not valid"),
+            tr("The arguments are not valid{where}: {reason}."),
+            tr("Correct them and try again."),
+        ),
+        "usage": (
+            tr("Request not understood"),
+            tr("The assistant's request had none of the four forms it may have."),
+            "",
+        ),
+        "resource_invalid": (tr("Address not valid"), tr("The resource's address is not valid."), ""),
+        "resource_not_found": (
+            tr("No such resource"),
+            tr("The server has no such resource."),
+            tr("It may have been moved or removed; search for it again."),
+        ),
+        "resources_unsupported": (tr("No resources"), tr("The server offers no resources."), ""),
+        "completion_invalid": (tr("Completion not valid"), tr("The server has no such value to complete."), ""),
+        "completions_unsupported": (tr("No completions"), tr("The server offers no completions."), ""),
+        "prompts_unsupported": (tr("No prompts"), tr("The server offers no prompts."), ""),
+        "prompt_invalid": (
+            tr("Prompt refused"),
+            tr("The server refused the prompt's name or arguments."),
+            tr("Refresh the server's prompts."),
+        ),
+        "elicitation_required": (
+            tr("Answer needed on a web page"),
+            tr("The server asks for an answer on a web page first."),
+            "",
+        ),
+        "result_gone": (
+            tr("Stored result is gone"),
+            tr("The stored result has been cleared."),
+            tr("Run the tool again if you still need it."),
+        ),
+        # approval
+        "denied": (tr("Not allowed"), tr("You did not allow this call."), ""),
+        "call_limit": (
+            tr("Limit of tool calls reached"),
+            tr("This turn has reached its limit of {limit} tool calls."),
+            tr("Send a message to let the assistant go on."),
+        ),
+        # models
+        "model_unknown": (
+            tr("Model not known"),
+            tr("The provider doesn't know a model of this name."),
+            tr("Check the name in the settings under Models, or choose another."),
+        ),
+        "model_key_missing": (
+            tr("No key for this model"),
+            tr("No key for this model's provider is stored."),
+            tr("Enter one in the settings under Models."),
+        ),
+        "model_key_refused": (
+            tr("Key refused"),
+            tr("The provider refused the key."),
+            tr("Enter a valid key in the settings under Models."),
+        ),
+        "model_unreachable": (
+            tr("Model can't be reached"),
+            tr("The model can't be reached."),
+            tr("Check the network and the address, or that the local model is running."),
+        ),
+        "model_rate_limited": (
+            tr("Too many requests"),
+            tr("The provider limits how often it may be asked."),
+            tr("Wait a little, then send again."),
+        ),
+        "model_context_exceeded": (
+            tr("Conversation too long"),
+            tr("The conversation is longer than the model takes."),
+            tr("Start a new conversation, or choose a model that takes more."),
+        ),
+        "model_refused_request": (
+            tr("Request refused"),
+            tr("The provider refused the request."),
+            tr("Try another model; the log has the status."),
+        ),
+        "model_refused_tool": (
+            tr("Tool refused by the provider"),
+            tr("The provider refuses the tool {tool}{where}."),
+            tr("It is set aside for this model; the answer goes on without it."),
+        ),
+        "model_refused_images": (
+            tr("No images for this model"),
+            tr("The model takes no images."),
+            tr("They are left out for this model."),
+        ),
+        "model_failed": (
+            tr("Answer broke off"),
+            tr("The model's answer broke off."),
+            tr("What came is kept. Send again to go on."),
+        ),
+        # storage
+        "credential_store_unavailable": (
+            tr("Keyring not available"),
+            tr("The system's keyring is not available or is locked."),
+            tr("Unlock or install a keyring; until then keys are kept for this run only."),
+        ),
+        "storage_failed": (
+            tr("File could not be written"),
+            tr("A file could not be written: {reason}."),
+            tr("Free some space, or check the folder's permissions."),
+        ),
+        "operation_failed": (
+            tr("The operation failed"),
+            tr("Something unexpected happened in Deskhand."),
+            tr("The log has the details."),
+        ),
+    }

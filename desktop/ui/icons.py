@@ -1,0 +1,94 @@
+"""Deskhand's icons: strokes in ``resources/icons/*.svg``, drawn in the palette's colours at the sizes that screens ask for.
+
+Used by buttons, menus and labels. An icon set with `set_icon` is drawn anew when the theme changes.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+
+from PySide6.QtCore import QByteArray, QRectF, Qt
+from PySide6.QtGui import QAction, QGuiApplication, QIcon, QPainter, QPalette, QPixmap
+from PySide6.QtSvg import QSvgRenderer
+from PySide6.QtWidgets import QAbstractButton, QApplication
+
+from desktop.ui import theme
+
+FOLDER = Path(__file__).parents[2] / "resources" / "icons"
+#: Pixels of the pixmaps: 16, 20 and 24 at the scales 1, 1.5 and 2.
+_SIZES = (16, 20, 24, 32, 40, 48)
+_NAME, _TONE = "deskhand_icon", "deskhand_icon_tone"
+
+
+def icon(name: str, tone: str = "") -> QIcon:
+    """An icon by its file's name, in the colour of text, or in that of `theme.Colors` that `tone` names.
+
+    It keeps its colours: where the theme may change meanwhile, use `set_icon`. Raises FileNotFoundError.
+    """
+    colors = QGuiApplication.palette()
+    normal = getattr(theme.colors(), tone) if tone else colors.color(QPalette.ColorRole.ButtonText).name()
+    disabled = colors.color(QPalette.ColorGroup.Disabled, QPalette.ColorRole.ButtonText).name()
+    return _icon(name, normal, disabled)
+
+
+def set_icon(target: QAbstractButton | QAction, name: str, tone: str = "") -> None:
+    """Gives a button or an action an icon that follows the theme."""
+    target.setProperty(_NAME, name)
+    target.setProperty(_TONE, tone)
+    target.setIcon(icon(name, tone))
+
+
+def pixmap(name: str, size: int, tone: str = "", *, scale: float = 1) -> QPixmap:
+    """An icon of `size` pixels for a screen of that scale."""
+    color = getattr(theme.colors(), tone) if tone else QGuiApplication.palette().color(QPalette.ColorRole.Text).name()
+    result = _draw(_renderer(name, color), round(size * scale))
+    result.setDevicePixelRatio(scale)
+    return result
+
+
+def application_icon() -> QIcon:
+    result, renderer = QIcon(), _renderer("deskhand", "")
+    for size in (16, 24, 32, 48, 64, 128, 256):
+        result.addPixmap(_draw(renderer, size))
+    return result
+
+
+def redraw() -> None:
+    """Draws every icon that was set with `set_icon` in the present colours; called when the theme has changed."""
+    for widget in QApplication.allWidgets():
+        for target in (widget, *widget.actions()):
+            if (name := target.property(_NAME)) and isinstance(target, QAbstractButton | QAction):
+                target.setIcon(icon(name, target.property(_TONE)))
+
+
+@lru_cache(maxsize=256)
+def _icon(name: str, normal: str, disabled: str) -> QIcon:
+    result = QIcon()
+    for mode, color in ((QIcon.Mode.Normal, normal), (QIcon.Mode.Disabled, disabled)):
+        renderer = _renderer(name, color)
+        for size in _SIZES:
+            result.addPixmap(_draw(renderer, size), mode)
+    return result
+
+
+@lru_cache(maxsize=128)
+def _svg(name: str) -> bytes:
+    return (FOLDER / f"{name}.svg").read_bytes()
+
+
+def _renderer(name: str, color: str) -> QSvgRenderer:
+    return QSvgRenderer(QByteArray(_svg(name).replace(b"currentColor", color.encode())))
+
+
+def _draw(renderer: QSvgRenderer, size: int) -> QPixmap:
+    result = QPixmap(size, size)
+    result.fill(Qt.GlobalColor.transparent)
+    painter = QPainter(result)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    renderer.render(painter, QRectF(0, 0, size, size))
+    painter.end()
+    return result
+
+
+theme.theme_changed.connect(redraw)

@@ -1,0 +1,60 @@
+"""Starting tasks from Qt's slots and awaiting dialogs. Used by every widget that does something asynchronous.
+
+asyncio keeps only weak references to tasks, and an error in one that nobody awaits would be told late or never.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+import shiboken6
+from PySide6.QtWidgets import QDialog, QWidget
+
+from desktop.ui import error_box
+
+Result = TypeVar("Result")
+
+_running: set[asyncio.Task[Any]] = set()
+
+
+def start(coroutine: Coroutine[Any, Any, Result], *, on_error: QWidget | None = None) -> asyncio.Task[Result]:
+    """Starts a task and keeps it until it ends; what it raises is shown at once (``error_box.report``).
+
+    `on_error` is the widget whose window the error belongs to. Being cancelled is no error.
+    """
+    task = asyncio.get_running_loop().create_task(coroutine)
+    _running.add(task)
+
+    def ended(task: asyncio.Task[Result]) -> None:
+        _running.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            error_box.report(error, on_error)
+
+    task.add_done_callback(ended)
+    return task
+
+
+async def opened(dialog: QDialog) -> int:
+    """Opens a dialog (window-modal, the loop goes on) and waits for its result code; 0 when its window goes away.
+
+    The dialog is deleted after its caller next awaits something: read what was entered before. A cancelled wait closes it.
+    """
+    future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+    def finished(result: int = 0) -> None:
+        if not future.done():
+            future.set_result(result)
+
+    dialog.finished.connect(finished)
+    dialog.destroyed.connect(lambda: finished())
+    dialog.open()
+    try:
+        return await future
+    except asyncio.CancelledError:
+        dialog.reject()
+        raise
+    finally:
+        if shiboken6.isValid(dialog):
+            dialog.deleteLater()
