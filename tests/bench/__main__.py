@@ -1,8 +1,8 @@
 """Measures Deskhand: ``python3 packaging/dev.py bench [NAME …]``, a JSON line a figure.
 
-Each measurement is a program beside this file that prints lines such as
-``{"name": "tool_call", "figure": 1.08, "unit": "ratio", "against": "the bare SDK", "budget": 1.2}``. Ratios are taken in the same run on the same
-machine, against the baseline named. Nothing here gates.
+Each measurement is a program beside this file that prints lines such as ``{"name": "tool_call", "figure": 1.08,
+"unit": "ratio", "against": "the bare SDK", "budget": 1.2}``. A ratio is taken in the same run on the same machine, against the
+baseline that the line names. Nothing here gates.
 """
 
 from __future__ import annotations
