@@ -18,10 +18,10 @@ async def main() -> None:
     command = real_servers.everything()
     with home() as paths:
         async with (
-            core(paths, {"everything": command}) as started,
+            core(paths, {"everything": command}) as deskhand,
             Client(StdioServerParameters(command=command[0], args=command[1:])) as client,
         ):
-            connection = started.host.connection("everything")
+            connection = deskhand.host.connection("everything")
             ours: list[float] = []
             bare: list[float] = []
             for number in range(CALLS):  # interleaved, so that both see the same machine
