@@ -1,0 +1,76 @@
+"""Deskhand's own log: one rotated file, which holds no secret. Set up by ``app.py``; secrets are named by who handles them.
+
+Everything that is logged passes one formatter, tracebacks too, which replaces each registered secret and what looks like one.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+
+from desktop.paths import private_folder
+
+FILE_NAME = "deskhand.log"
+_FILE_SIZE = 1024 * 1024
+_OLD_FILES = 3
+#: Shorter ones would blank out ordinary words.
+_SHORTEST_SECRET = 6
+_LOOKS_SECRET = re.compile(
+    r"(?i)(\bbearer\s+|[?&]code="
+    r"|\b(?:authorization|api[-_]?key|(?:access|refresh|id)_token|client_secret|password)[\"']?\s*[=:]\s*[\"']?(?:(?:bearer|basic)\s+)?)"
+    r"(?!\[redacted\])[^\s\"'&,;}]{4,}"
+)
+#: Libraries that log URLs, arguments or bodies at INFO and DEBUG.
+_TALKATIVE = ("asyncio", "httpcore", "httpx", "httpcore2", "httpx2", "mcp", "openai", "LiteLLM", "urllib3")
+
+_secrets: set[str] = set()
+
+
+def redact(secret: str) -> None:
+    """Keeps a secret out of everything that is logged from now on, as it is and as ``repr`` shows it."""
+    if len(secret) >= _SHORTEST_SECRET:
+        _secrets.update((secret, repr(secret)[1:-1]))
+
+
+def redacted(text: str) -> str:
+    """The text without the secrets that are registered, and without what looks like one."""
+    for secret in sorted(_secrets, key=len, reverse=True):
+        text = text.replace(secret, "[redacted]")
+    return _LOOKS_SECRET.sub(r"\1[redacted]", text)
+
+
+def start(folder: Path) -> None:
+    """Logs INFO and above of all threads to a file in `folder` (private, four files of 1 MiB at most), warnings to standard
+    error too. Raises OSError when the file can't be made."""
+    file = _PrivateFile(
+        private_folder(folder) / FILE_NAME, maxBytes=_FILE_SIZE, backupCount=_OLD_FILES, encoding="utf-8"
+    )
+    file.setFormatter(_Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    console = logging.StreamHandler()
+    console.setLevel(logging.WARNING)
+    console.setFormatter(_Formatter("deskhand: %(message)s"))
+    root = logging.getLogger()
+    root.setLevel(logging.INFO)
+    for handler in (file, console):
+        root.addHandler(handler)
+    for name in _TALKATIVE:
+        logging.getLogger(name).setLevel(logging.WARNING)
+
+
+class _Formatter(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return redacted(super().format(record))
+
+
+class _PrivateFile(RotatingFileHandler):
+    def _open(self):  # type: ignore[no-untyped-def]  # the base class's own type is not public
+        return open(  # the handler closes it
+            self.baseFilename,
+            self.mode,
+            encoding=self.encoding,
+            errors=self.errors,
+            opener=lambda path, flags: os.open(path, flags, 0o600),
+        )
