@@ -94,6 +94,7 @@ CATALOGUE: dict[str, tuple[str, str]] = {
         "What it says about it is in the server's log in the servers panel.",
     ),
     "capability_required": ("The server needs a feature that Deskhand does not offer.", ""),
+    "list_incomplete": ("The server's list is not complete: {reason}.", "Tell the server's authors."),
     "message_too_large": (
         "The server sent a message of more than {limit} MiB.",
         "Ask for less at a time, for instance by a filter or a page.",
@@ -108,6 +109,7 @@ CATALOGUE: dict[str, tuple[str, str]] = {
         "Search for it and activate it again.",
     ),
     "tool_not_active": ("The tool is not active in this conversation.", "Activate it first."),
+    "tool_name_taken": ("Another tool is active under the same name.", "Unload that one first."),
     "tool_error": ("The tool reports an error.", ""),
     "arguments_invalid": ("The arguments are not valid{where}: {reason}.", "Correct the arguments and call again."),
     "usage": (

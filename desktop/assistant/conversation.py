@@ -123,7 +123,8 @@ class ToolCall:
     activated: list[str] = field(default_factory=list[str])
     """Native names that this call of ``mcp_tools`` activated: what restores a conversation's tools."""
     details: dict[str, Any] = field(default_factory=dict[str, Any])
-    """For the window alone: rows of a search and the like (``assistant/mcp_tools.py``)."""
+    """What a call of ``mcp_tools`` did, as JSON: rows of a search and the like for the window, and under ``loaded`` the
+    definitions of the tools in `activated` (``assistant/toolbox.py``). Never sent to the model."""
     kind: Literal["tool_call"] = "tool_call"
 
 
@@ -213,6 +214,11 @@ class Conversation:
         self.messages.append(message)
         self.updated = time.time()
         return message
+
+
+def failure(diagnostic: Diagnostic, remark: str = "") -> ToolOutput:
+    """The result of a call that failed: the diagnostic, and a remark to the model on what that means."""
+    return ToolOutput(f"{diagnostic}\n{remark}" if remark else str(diagnostic), diagnostic=diagnostic)
 
 
 def interrupt(message: Message) -> bool:

@@ -22,7 +22,8 @@ class ToolSpec:
     description: str
     schema: dict[str, Any]
     definition: ToolDefinition | None = None
-    """Of an activated tool; None for ``mcp_tools``."""
+    """Of an activated tool; None for ``mcp_tools``. It holds the server's own schema; `schema` is a projection of that, which
+    OpenAI-style providers accept (``schema_projection.py``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,11 @@ class LanguageModel(Protocol):
     @property
     def title(self) -> str:
         """The name that is shown."""
+        ...
+
+    @property
+    def context_window(self) -> int | None:
+        """Tokens that a request and its answer may have together; None: not known, nothing is shortened."""
         ...
 
     def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
