@@ -58,6 +58,8 @@ class Answer:
     """Seconds before each chunk."""
     ending: Literal["done", "hang", "disconnect", "garbage"] = "done"
     """After the chunks: the regular end; nothing until the client leaves; a closed socket; no JSON."""
+    finish_reason: str = ""
+    """Empty: ``tool_calls`` with calls, else ``stop``."""
     status: int = 200
     """Another one: an error with `message` and `code` instead of an answer."""
     message: str = ""
@@ -152,6 +154,7 @@ class ModelServer:
     """The server, an async context manager.
 
     Attributes:
+        script: What it answers; may be replaced at any time.
         requests: The requests for answers, in order of arrival.
         disconnects: How many clients left in the middle of an answer.
         models: The names it knows; empty: any.
@@ -171,7 +174,7 @@ class ModelServer:
         self.disconnects = 0
         self.models = models
         self.key = key
-        self._script = script
+        self.script = script
         self._port = port
         self._record = record
         self._changed = asyncio.Condition()
@@ -279,11 +282,11 @@ class ModelServer:
             return Answer(status=404, message=f"The model `{name}` does not exist.", code="model_not_found")
         if fault := _fault(request):
             return Answer(status=400, message=fault)
-        if callable(self._script):
-            return self._script(request)
-        if len(self.requests) > len(self._script):
+        if callable(self.script):
+            return self.script(request)
+        if len(self.requests) > len(self.script):
             return Answer(status=500, message="the script is at its end")
-        return self._script[len(self.requests) - 1]
+        return self.script[len(self.requests) - 1]
 
     async def _note(self) -> None:
         async with self._changed:
@@ -404,6 +407,8 @@ async def _send_error(writer: asyncio.StreamWriter, answer: Answer) -> bool:
 
 
 def _finish_reason(answer: Answer) -> str:
+    if answer.finish_reason:
+        return answer.finish_reason
     return "tool_calls" if answer.calls or any("tool_calls" in each for each in answer.deltas) else "stop"
 
 

@@ -1,0 +1,120 @@
+"""A conversation as providers take it: OpenAI's chat messages, which litellm turns into every other provider's form.
+
+Used by ``litellm_model.py`` alone. The same conversation gives the same bytes each time, so that providers' prompt caches keep
+working. Not sent: reasoning, notices, and the questions Guide asked (their answers are in the calls that followed).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from typing import Any
+
+from desktop.assistant.conversation import Image, Message, Text, ToolCall
+from desktop.assistant.language_model import ModelRequest, ToolSpec
+
+_LEGAL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_LEGAL_ID = re.compile(r"[A-Za-z0-9_-]{1,40}")
+_MISTRAL_ID = re.compile(r"[A-Za-z0-9]{9}")
+_NO_IMAGES = "[Left out: an image. This model takes none.]"
+
+
+def to_messages(request: ModelRequest, *, provider: str, images: bool) -> list[dict[str, Any]]:
+    """The request's messages. `images` False leaves a remark in the place of each image."""
+    messages: list[dict[str, Any]] = [{"role": "system", "content": request.system}] if request.system else []
+    ids: set[str] = set()
+    for message in request.messages:
+        messages += (
+            _of_user(message, images) if message.role == "user" else _of_assistant(message, provider, images, ids)
+        )
+    return messages
+
+
+def to_tools(tools: list[ToolSpec]) -> list[dict[str, Any]]:
+    return [
+        {
+            "type": "function",
+            "function": {"name": each.name, "description": each.description, "parameters": each.schema},
+        }
+        for each in tools
+    ]
+
+
+def _of_user(message: Message, images: bool) -> list[dict[str, Any]]:
+    content = [_text(part.text) for part in message.parts if isinstance(part, Text)]
+    content += _images([part for part in message.parts if isinstance(part, Image)], images)
+    return _user(content)
+
+
+def _of_assistant(message: Message, provider: str, images: bool, ids: set[str]) -> list[dict[str, Any]]:
+    calls = [(_id(call, message, provider, ids), call) for call in message.tool_calls]
+    if not calls and not message.text:
+        return []  # an answer that failed before its first word; providers refuse an empty one
+    answer: dict[str, Any] = {"role": "assistant"}
+    if message.text:
+        answer["content"] = message.text
+    if calls:
+        answer["tool_calls"] = [
+            {"id": id_, "type": "function", "function": {"name": _name(call), "arguments": _arguments(call)}}
+            for id_, call in calls
+        ]
+    results = [{"role": "tool", "tool_call_id": id_, "content": _result(call)} for id_, call in calls]
+    # Only some providers take images in a tool's result, all that take images do in a message of the person's.
+    shown: list[dict[str, Any]] = []
+    for _, call in calls:
+        if call.output is not None and call.output.images:
+            shown += [_text(f"Images in the result of {_name(call)}:"), *_images(call.output.images, images)]
+    return [answer, *results, *_user(shown)]
+
+
+def _user(content: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    if not content:
+        return []
+    if all(each["type"] == "text" for each in content):
+        return [{"role": "user", "content": "\n\n".join(each["text"] for each in content)}]
+    return [{"role": "user", "content": content}]
+
+
+def _text(text: str) -> dict[str, Any]:
+    return {"type": "text", "text": text}
+
+
+def _images(images: list[Image], taken: bool) -> list[dict[str, Any]]:
+    return [
+        {"type": "image_url", "image_url": {"url": f"data:{each.mime_type};base64,{each.data}"}}
+        if taken
+        else _text(_NO_IMAGES)
+        for each in images
+    ]
+
+
+def _id(call: ToolCall, message: Message, provider: str, ids: set[str]) -> str:
+    """The call's id as the provider takes it, once in a conversation: it may come from another provider, and some local
+    servers count from 0 in every answer. Gemini's own are longer, since they carry its signature."""
+    legal = _MISTRAL_ID if provider == "mistral" else _LEGAL_ID
+    id_ = call.id
+    if id_ in ids or (provider not in ("gemini", "vertex_ai") and not legal.fullmatch(id_)):
+        id_ = hashlib.sha256(f"{message.id} {call.id}".encode()).hexdigest()[:9]
+    ids.add(id_)
+    return id_
+
+
+def _name(call: ToolCall) -> str:
+    """Models make up names; providers refuse illegal ones also in what was said before."""
+    if _LEGAL_NAME.fullmatch(call.name):
+        return call.name
+    return re.sub(r"[^A-Za-z0-9_-]", "_", call.name)[:64] or "_"
+
+
+def _arguments(call: ToolCall) -> str:
+    """Arguments that are no JSON object were answered with an error; some providers refuse to see them again."""
+    try:
+        return call.arguments if isinstance(json.loads(call.arguments), dict) else "{}"
+    except ValueError:
+        return "{}"
+
+
+def _result(call: ToolCall) -> str:
+    text = call.output.text if call.output is not None else ""
+    return text if text.strip() else "(The result is empty.)"

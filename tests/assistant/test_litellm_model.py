@@ -1,0 +1,424 @@
+"""Language models over real HTTP: streams, tool calls in every shape, errors, and Stop."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing
+from typing import Any
+
+import pytest
+
+from desktop.assistant import litellm_model
+from desktop.assistant.conversation import Image, Message, Notice, Text, ToolCall, ToolOutput, Usage
+from desktop.assistant.events import PartAdded, ReasoningDelta, TextDelta
+from desktop.assistant.language_model import AnswerFinished, ModelEvent, ModelRequest, ToolCallRequested, ToolSpec
+from desktop.assistant.litellm_model import LitellmModel
+from desktop.assistant.model_list import Provider
+from desktop.errors import AssistantError
+from tests.fakes.model_server import Answer, Call, ModelServer, Script
+
+pytestmark = pytest.mark.anyio
+
+SEARCH = ToolSpec("mcp_tools", "Finds tools.", {"type": "object", "properties": {"query": {"type": "string"}}})
+SUM = ToolSpec(
+    "mcp__everything__get-sum", "Adds.", {"type": "object", "properties": {"a": {"type": "number"}, "b": {}}}
+)
+HELLO = [Message("user", [Text("Hello")])]
+
+
+def request(messages: Sequence[Message] = (), tools: Sequence[ToolSpec] = (SEARCH, SUM)) -> ModelRequest:
+    return ModelRequest("You help.", messages or HELLO, tools)
+
+
+def model_at(server: ModelServer, **options: Any) -> LitellmModel:
+    return LitellmModel("openai/scripted", api_base=server.address, **options)
+
+
+async def events_of(model: LitellmModel, asked: ModelRequest | None = None) -> list[ModelEvent]:
+    async with asyncio.timeout(60), aclosing(model.stream(asked or request())) as stream:
+        return [event async for event in stream]
+
+
+async def events_from(script: Script, asked: ModelRequest | None = None) -> list[ModelEvent]:
+    async with ModelServer(script) as server:
+        return await events_of(model_at(server), asked)
+
+
+async def code_from(script: Script) -> str:
+    with pytest.raises(AssistantError) as caught:
+        await events_from(script)
+    return caught.value.diagnostic.code
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[ModelServer]:
+    async with ModelServer() as server:
+        yield server
+
+
+async def test_an_answer_comes_chunk_by_chunk_with_what_the_provider_told_of_its_tokens() -> None:
+    usage = {
+        "prompt_tokens": 10,
+        "completion_tokens": 2,
+        "total_tokens": 12,
+        "prompt_tokens_details": {"cached_tokens": 4},
+    }
+    answer = Answer(reasoning=["Hm", "m."], text=["He", "llo ", "\n```"], usage=usage)
+    assert await events_from([answer]) == [
+        ReasoningDelta("Hm"),
+        ReasoningDelta("m."),
+        TextDelta("He"),
+        TextDelta("llo "),
+        TextDelta("\n```"),
+        AnswerFinished(Usage(10, 2, 4, None)),
+    ]
+
+
+async def test_tokens_are_not_guessed_where_the_provider_tells_none() -> None:
+    assert await events_from([Answer(text="Hi")]) == [TextDelta("Hi"), AnswerFinished(Usage())]
+
+
+async def test_a_known_price_gives_the_cost(server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    provider = Provider("openai", "OpenAI", "OPENAI_API_KEY", server.address)
+    monkeypatch.setattr(litellm_model, "provider_of", lambda _: provider)
+    server.script = [Answer(text="Hi", usage={"prompt_tokens": 1000, "completion_tokens": 100, "total_tokens": 1100})]
+    events = await events_of(LitellmModel("openai/gpt-4o", api_key="key"))
+    assert isinstance(events[-1], AnswerFinished)
+    assert events[-1].usage.cost == pytest.approx(1000 * 2.5e-6 + 100 * 1e-5)
+
+
+def fragment(index: int | None, name: str | None = None, arguments: str = "", id_: str | None = None) -> dict[str, Any]:
+    return {"index": index, "id": id_, "type": "function", "function": {"name": name, "arguments": arguments}}
+
+
+@pytest.mark.parametrize(
+    ("deltas", "calls"),
+    [
+        (
+            [[fragment(0, "f", '{"a"', "x")], [fragment(0, None, ": 1")], [fragment(0, None, "}")]],
+            [("x", "f", '{"a": 1}')],
+        ),
+        ([[fragment(0, "f", "", "x")]], [("x", "f", "{}")]),
+        ([[fragment(2, "f", "{}", "x")], [fragment(5, "g", "{}", "y")]], [("x", "f", "{}"), ("y", "g", "{}")]),
+        ([[fragment(0, "f", "{}", "x"), fragment(1, "g", "{}", "y")]], [("x", "f", "{}"), ("y", "g", "{}")]),
+        ([[fragment(0, "f", "{}", "x")], [fragment(0, "g", "{}", "y")]], [("x", "f", "{}"), ("y", "g", "{}")]),
+        ([[fragment(0, "f", "{}")], [fragment(0, "g", "{}")]], [("call_0", "f", "{}"), ("call_1", "g", "{}")]),
+        ([[fragment(0, None, "{", "x")], [fragment(0, "f", "}", "x")]], [("x", "f", "{}")]),
+        ([[fragment(0, "f", "{", "x")], [fragment(0, "f", "}", "x")]], [("x", "f", "{}")]),
+        (
+            [
+                [fragment(0, "f", "", "x")],
+                [fragment(1, "g", "", "y")],
+                [fragment(0, None, "{}")],
+                [fragment(1, None, "[]")],
+            ],
+            [("x", "f", "{}"), ("y", "g", "[]")],
+        ),
+        ([[fragment(0, "f", "no json", "x")]], [("x", "f", "no json")]),
+    ],
+    ids=[
+        "in pieces",
+        "without arguments",
+        "numbered with gaps",
+        "two in one chunk",
+        "all numbered 0",
+        "all numbered 0 without ids",
+        "name in a later chunk",
+        "name in every chunk",
+        "pieces of two calls in turn",
+        "arguments that are no JSON",
+    ],
+)
+async def test_tool_calls_are_put_together_from_their_pieces(
+    deltas: list[list[dict[str, Any]]], calls: list[tuple[str, str, str]]
+) -> None:
+    events = await events_from([Answer(deltas=[{"tool_calls": each} for each in deltas])])
+    assert events == [*(ToolCallRequested(*call) for call in calls), AnswerFinished(Usage())]
+
+
+async def test_text_and_parallel_calls_come_in_one_answer() -> None:
+    calls = [Call("mcp_tools", {"query": "sum"}, "a", pieces=7), Call("mcp_tools", {"query": "tree"}, "b", pieces=3)]
+    assert await events_from([Answer(text="Let me see.", calls=calls)]) == [
+        TextDelta("Let me see."),
+        ToolCallRequested("a", "mcp_tools", '{"query": "sum"}'),
+        ToolCallRequested("b", "mcp_tools", '{"query": "tree"}'),
+        AnswerFinished(Usage()),
+    ]
+
+
+def call(id_: str, name: str, arguments: str, output: ToolOutput) -> ToolCall:
+    return ToolCall(id_, name, arguments, state="done", output=output)
+
+
+async def test_the_conversation_is_sent_in_the_providers_form_and_the_same_each_time(server: ModelServer) -> None:
+    picture = Image("image/png", "AAAA")
+    conversation = [
+        Message("user", [Text("What is this?"), picture]),
+        Message(
+            "assistant",
+            [
+                Text("I look."),
+                call("a", "mcp_tools", '{"query": "x"}', ToolOutput("none")),
+                call("b", "see it!", "[1", ToolOutput("", [picture])),
+            ],
+        ),
+        Message("assistant", []),
+        Message("assistant", [call("a", "mcp_tools", "{}", ToolOutput("again"))], id="m"),
+        Message("assistant", [Text("Nothing.")]),
+        Message("user", [Text("Thanks"), Text("Bye")]),
+    ]
+    await events_of(model_at(server), request(conversation))
+    await events_of(model_at(server), request(conversation))
+    assert server.requests[0].body == server.requests[1].body
+    messages = server.requests[0].messages
+    shown = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+    second_id = messages[6]["tool_calls"][0]["id"]
+    assert second_id not in ("a", "b")
+    assert messages == [
+        {"role": "system", "content": "You help."},
+        {"role": "user", "content": [{"type": "text", "text": "What is this?"}, shown]},
+        {
+            "role": "assistant",
+            "content": "I look.",
+            "tool_calls": [
+                {"id": "a", "type": "function", "function": {"name": "mcp_tools", "arguments": '{"query": "x"}'}},
+                {"id": "b", "type": "function", "function": {"name": "see_it_", "arguments": "{}"}},
+            ],
+        },
+        {"role": "tool", "tool_call_id": "a", "content": "none"},
+        {"role": "tool", "tool_call_id": "b", "content": "(The result is empty.)"},
+        {"role": "user", "content": [{"type": "text", "text": "Images in the result of see_it_:"}, shown]},
+        {
+            "role": "assistant",
+            "tool_calls": [{"id": second_id, "type": "function", "function": {"name": "mcp_tools", "arguments": "{}"}}],
+        },
+        {"role": "tool", "tool_call_id": second_id, "content": "again"},
+        {"role": "assistant", "content": "Nothing."},
+        {"role": "user", "content": "Thanks\n\nBye"},
+    ]
+    assert server.requests[0].body["tools"][0] == {
+        "type": "function",
+        "function": {"name": "mcp_tools", "description": "Finds tools.", "parameters": SEARCH.schema},
+    }
+
+
+@pytest.mark.parametrize(
+    ("answer", "code"),
+    [
+        (Answer(status=401, message="Incorrect API key"), "model_key_refused"),
+        (Answer(status=403, message="Not yours"), "model_key_refused"),
+        (Answer(status=404, message="The model `x` does not exist", code="model_not_found"), "model_unknown"),
+        (Answer(status=404, message="Unknown request URL"), "model_unreachable"),
+        (Answer(status=429, message="Slow down", headers={"Retry-After": "30"}), "model_rate_limited"),
+        (Answer(status=400, message="maximum context length is 8192 tokens"), "model_context_exceeded"),
+        (Answer(status=400, message="the request exceeds the available context size"), "model_context_exceeded"),
+        (Answer(status=400, message="temperature is bad"), "model_refused_request"),
+        (Answer(status=500, message="boom"), "model_refused_request"),
+        (Answer(status=503, message="Loading model"), "model_unreachable"),
+        (Answer(text="Hel", ending="disconnect"), "model_failed"),
+        (Answer(text="Hel", ending="garbage"), "model_failed"),
+        (Answer(ending="disconnect"), "model_unreachable"),
+        (Answer(deltas=[{"tool_calls": [fragment(0, None, "{}", "x")]}]), "model_failed"),
+    ],
+)
+async def test_each_error_has_the_code_that_names_its_remedy(answer: Answer, code: str) -> None:
+    assert await code_from([answer]) == code
+
+
+async def test_what_came_before_a_break_is_kept() -> None:
+    events: list[ModelEvent] = []
+    async with ModelServer([Answer(text=["Hel", "lo"], ending="disconnect")]) as server:
+        with pytest.raises(AssistantError):
+            async for event in model_at(server).stream(request()):
+                events.append(event)
+    assert events == [TextDelta("Hel"), TextDelta("lo")]
+
+
+async def test_an_answer_cut_at_its_longest_is_no_whole_answer() -> None:
+    cut = {"tool_calls": [fragment(0, "f", '{"a": [1, ', "x")]}
+    assert await code_from([Answer(text="Once upon", deltas=[cut], finish_reason="length")]) == "model_failed"
+
+
+async def test_a_refused_connection_is_told_as_such() -> None:
+    async with ModelServer() as server:
+        address = server.address
+    with pytest.raises(AssistantError) as caught:
+        await events_of(LitellmModel("openai/scripted", api_base=address))
+    assert caught.value.diagnostic.code == "model_unreachable"
+
+
+async def test_a_name_of_no_provider_is_told_as_such() -> None:
+    with pytest.raises(AssistantError) as caught:
+        await events_of(LitellmModel("no-such-model"))
+    assert caught.value.diagnostic.code == "model_unknown"
+
+
+async def test_without_a_key_nothing_is_asked() -> None:
+    with pytest.raises(AssistantError) as caught:
+        await events_of(LitellmModel("anthropic/claude-sonnet-5-5"))
+    assert caught.value.diagnostic.code == "model_key_missing"
+
+
+async def test_a_key_stays_out_of_errors_and_logs(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    async with ModelServer(key="right") as server:
+        with pytest.raises(AssistantError) as caught:
+            await events_of(model_at(server, api_key="sk-canary-4711"))
+        assert await events_of(model_at(server, api_key="right"))
+    assert caught.value.diagnostic.code == "model_key_refused"
+    assert "canary" not in repr(caught.value) + str(caught.value.diagnostic)
+    assert caught.value.__suppress_context__
+    assert "canary" not in caplog.text and "Hello" not in caplog.text
+    assert "openai/scripted: the answer failed: AuthenticationError, status 401" in caplog.text
+
+
+async def test_a_key_of_the_environment_is_never_sent_to_an_address(
+    server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-canary")
+    await events_of(model_at(server))
+    assert "sk-canary" not in str(server.requests[0].headers)
+
+
+async def test_a_model_on_this_computer_is_asked_without_a_proxy(
+    server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    assert await events_of(model_at(server))
+
+
+async def test_a_providers_key_goes_to_the_provider_whatever_the_environment_says(
+    server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[bytes] = []
+
+    async def proxy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.append(await reader.readline())
+        writer.close()
+
+    async with await asyncio.start_server(proxy, "127.0.0.1", 0) as listening:
+        port = listening.sockets[0].getsockname()[1]
+        monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{port}")
+        for name in ("OPENAI_BASE_URL", "OPENAI_API_BASE"):
+            monkeypatch.setenv(name, server.address)
+        with pytest.raises(AssistantError):
+            await events_of(LitellmModel("openai/gpt-5.4", api_key="sk-of-this-test"))
+    assert asked and asked[0].startswith(b"CONNECT api.openai.com:443 ")
+    assert server.requests == []
+
+
+async def test_a_tool_the_provider_refuses_is_set_aside_and_told() -> None:
+    message = "Invalid schema for function 'mcp__everything__get-sum': In context=('properties', 'b'), no type."
+    async with ModelServer([Answer(status=400, message=message), Answer(text="Hi"), Answer(text="Ho")]) as server:
+        model = model_at(server)
+        events = await events_of(model)
+        await events_of(model)
+    assert isinstance(events[0], PartAdded) and isinstance(events[0].part, Notice)
+    told = events[0].part
+    assert (told.diagnostic.code, told.severity) == ("model_refused_tool", "warning")
+    assert told.diagnostic.message == "The provider refuses the tool mcp__everything__get-sum in b."
+    assert events[1] == TextDelta("Hi")
+    assert [each.tools for each in server.requests] == [["mcp_tools", SUM.name], ["mcp_tools"], ["mcp_tools"]]
+
+
+async def test_a_tool_is_found_by_its_place_in_the_request() -> None:
+    async with ModelServer(
+        [Answer(status=400, message="tools.1.custom.input_schema: bad"), Answer(text="Hi")]
+    ) as server:
+        await events_of(model_at(server))
+    assert server.requests[1].tools == ["mcp_tools"]
+
+
+async def test_images_a_model_refuses_are_left_out_and_told() -> None:
+    conversation = [Message("user", [Text("See"), Image("image/png", "AAAA")])]
+    refusal = Answer(status=500, message="image input is not supported")
+    async with ModelServer([refusal, Answer(text="Hi")]) as server:
+        events = await events_of(model_at(server), request(conversation))
+    assert isinstance(events[0], PartAdded) and isinstance(events[0].part, Notice)
+    assert events[0].part.diagnostic.code == "model_refused_images"
+    assert server.requests[1].messages[1]["content"] == "See\n\n[Left out: an image. This model takes none.]"
+
+
+@pytest.mark.parametrize("own_client", [True, False], ids=["address on this computer", "provider"])
+@pytest.mark.parametrize("answer", [Answer(ending="hang"), Answer(text="Hi", ending="hang")], ids=["before", "midway"])
+async def test_stop_closes_the_connection_at_once(
+    answer: Answer, own_client: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with ModelServer([answer]) as server:
+        provider = Provider("openai", "OpenAI", "OPENAI_API_KEY", server.address)
+        if not own_client:
+            monkeypatch.setattr(litellm_model, "provider_of", lambda _: provider)
+        model = model_at(server) if own_client else LitellmModel("openai/scripted", api_key="key")
+        began = asyncio.Event()
+
+        async def read() -> None:
+            async with aclosing(model.stream(request())) as stream:
+                async for _ in stream:
+                    began.set()
+
+        task = asyncio.create_task(read())
+        await server.wait_for(lambda: len(server.requests) == 1, 60)
+        if answer.text:
+            await began.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await server.wait_for(lambda: server.disconnects == 1, 1)
+
+
+async def test_closing_the_stream_closes_the_connection_at_once() -> None:
+    async with ModelServer([Answer(text="Hi", ending="hang")]) as server:
+        stream = model_at(server).stream(request())
+        assert await anext(stream) == TextDelta("Hi")
+        await stream.aclose()
+        await server.wait_for(lambda: server.disconnects == 1, 1)
+
+
+async def test_the_window_of_a_known_model_is_told(server: ModelServer) -> None:
+    await events_of(model_at(server))  # litellm is imported by now
+    assert LitellmModel("anthropic/claude-sonnet-4-5").context_window == 200_000
+    assert LitellmModel("claude-sonnet-4-5").context_window == 200_000
+    assert LitellmModel("openai/gpt-4o", api_base=server.address).context_window is None
+    assert LitellmModel("openai/no-such-model").context_window is None
+
+
+def test_importing_asks_no_network_and_the_program_ends_silently() -> None:
+    program = """
+import asyncio, sys
+asked = []
+def note(name, values):
+    if name in ("socket.connect", "socket.getaddrinfo"):
+        asked.append(values[1] if name == "socket.connect" else values[:2])
+sys.addaudithook(note)
+from desktop.assistant.conversation import Message, Text
+from desktop.assistant.language_model import ModelRequest
+from desktop.assistant.litellm_model import LitellmModel, preload
+from tests.fakes.model_server import Answer, ModelServer
+preload()
+
+async def main():
+    async with ModelServer([Answer(text="Hi"), Answer(text="Hi", ending="hang")]) as server:
+        model = LitellmModel("openai/scripted", api_base=server.address)
+        request = ModelRequest("", [Message("user", [Text("Hello")])], [])
+        print([type(event).__name__ async for event in model.stream(request)])
+        await anext(model.stream(request))
+        print([task for task in asyncio.all_tasks() if "litellm" in repr(task)])
+        print({each for each in asked if each != ("127.0.0.1", server.port)})
+
+asyncio.run(main())
+"""
+    found = subprocess.run(
+        [sys.executable, "-W", "always::ResourceWarning", "-c", program],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert found.stdout.splitlines() == ["['TextDelta', 'AnswerFinished']", "[]", "set()"]
+    assert found.stderr == ""
+    assert found.returncode == 0
