@@ -1,0 +1,82 @@
+"""Markdown of a model as a column of prose and code, drawn while it streams in. Used by ``message_widget.py``.
+
+Blocks that are finished stay as they were drawn; an update draws the last one anew.
+"""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QTimer
+from PySide6.QtWidgets import QVBoxLayout, QWidget
+
+from desktop.ui import theme
+from desktop.ui.chat.code_block import CodeBlock
+from desktop.ui.chat.markdown_blocks import Block, BlockSplitter
+from desktop.ui.chat.text_view import TextView
+
+#: Characters that are taken at a time, so that a long text that is there at once doesn't hold up the window.
+_PIECE = 8000
+
+
+class MarkdownView(QWidget):
+    """Shows a text that only ever grows."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._splitter = BlockSplitter()
+        self._source = ""
+        self._taken = 0
+        self._is_last = False
+        self._finished = False
+        self._blocks: list[TextView | CodeBlock] = []
+        self._drawn_finished = 0
+        self._next_piece = QTimer(self, singleShot=True, interval=0)
+        self._next_piece.timeout.connect(self._take_piece)
+        self._layout = QVBoxLayout(self)
+        self._layout.setContentsMargins(0, 0, 0, 0)
+        self._layout.setSpacing(theme.SPACING)
+
+    def set_source(self, source: str, *, finished: bool) -> None:
+        """`source` begins with what was shown before; `finished`: it will not grow any more."""
+        self._source, self._is_last = source, finished
+        if not self._finished and not self._next_piece.isActive():
+            self._take_piece()
+
+    def _take_piece(self) -> None:
+        piece = self._source[self._taken : self._taken + _PIECE]
+        if piece:
+            self._taken += len(piece)
+            self._splitter.feed(piece)
+        if self._taken < len(self._source):
+            self._next_piece.start()
+        elif self._is_last:
+            self._splitter.finish()
+            self._finished = True
+        self._draw()
+
+    def _draw(self) -> None:
+        blocks = self._splitter.blocks
+        for index in range(self._drawn_finished, len(blocks)):
+            self._draw_block(index, blocks[index])
+            if blocks[index].finished:
+                self._drawn_finished = index + 1
+        while len(self._blocks) > len(blocks):
+            self._remove(self._blocks.pop())
+
+    def _draw_block(self, index: int, block: Block) -> None:
+        kind = TextView if block.kind == "prose" else CodeBlock
+        if index < len(self._blocks) and not isinstance(self._blocks[index], kind):
+            self._remove(self._blocks[index])
+            del self._blocks[index]
+        if index == len(self._blocks) or not isinstance(self._blocks[index], kind):
+            self._blocks.insert(index, kind(self))
+            self._layout.insertWidget(index, self._blocks[index])
+        view = self._blocks[index]
+        if isinstance(view, CodeBlock):
+            view.set_code(block.source, language=block.language, finished=block.finished)
+        else:
+            view.markdown(block.source)
+
+    def _remove(self, view: QWidget) -> None:
+        self._layout.removeWidget(view)
+        view.hide()
+        view.deleteLater()

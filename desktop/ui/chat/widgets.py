@@ -1,0 +1,164 @@
+"""Small widgets that the parts of the chat share: one-line labels, cards, flat buttons.
+
+Text of servers and models comes in through `visible_text` and never reaches a widget that would read it as HTML or as a
+mnemonic.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable
+
+from PySide6.QtCore import QEvent, QObject, QRectF, QSize, Qt, QTimer
+from PySide6.QtGui import QColor, QGuiApplication, QPainter, QPaintEvent, QPalette, QPen
+from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QSizePolicy, QToolButton, QWidget
+
+from desktop.ui import icons, theme
+from desktop.ui.labels import PlainLabel
+from desktop.visible_text import visible
+
+_LONGEST_TOOL_TIP = 1000
+_SLIM_BARS = """
+QScrollBar { background: transparent; border: none; margin: 0; }
+QScrollBar:vertical { width: 10px; } QScrollBar:horizontal { height: 10px; }
+QScrollBar::handle { background: HANDLE; border-radius: 3px; margin: 2px; }
+QScrollBar::handle:vertical { min-height: 32px; } QScrollBar::handle:horizontal { min-width: 32px; }
+QScrollBar::handle:hover { background: HOVER; }
+QScrollBar::add-line, QScrollBar::sub-line { width: 0; height: 0; }
+QScrollBar::add-page, QScrollBar::sub-page { background: transparent; }
+"""
+
+
+def plain_tool_tip(text: str) -> str:
+    """Text for a tool tip: Qt would show what looks like HTML as such, so it gets HTML that shows the text itself."""
+    shown = visible(text[:_LONGEST_TOOL_TIP]) + ("…" if len(text) > _LONGEST_TOOL_TIP else "")
+    return f"<p style='white-space: pre-wrap'>{html.escape(shown)}</p>" if shown else ""
+
+
+def button_text(text: str) -> str:
+    """Text for a button, whose ``&`` would become a mnemonic."""
+    return text.replace("&", "&&")
+
+
+class ElidedLabel(PlainLabel):
+    """One line that ends in an ellipsis where it does not fit; its tool tip has the whole text."""
+
+    def __init__(
+        self,
+        text: str = "",
+        parent: QWidget | None = None,
+        *,
+        tone: str = "",
+        bold: bool = False,
+        fixed_width_font: bool = False,
+    ) -> None:
+        super().__init__("", parent, tone=tone, bold=bold, fixed_width_font=fixed_width_font, wrap=False)
+        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
+        self.set_text(text)
+
+    def set_text(self, text: str) -> None:
+        if text != self.text():
+            self.setText(text)
+            self.setAccessibleName(text)
+            self.setToolTip(plain_tool_tip(text))
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(min(24, self.sizeHint().width()), super().sizeHint().height())
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        line = self.fontMetrics().elidedText(self.text(), Qt.TextElideMode.ElideRight, self.width())
+        painter.setPen(self.palette().color(QPalette.ColorRole.WindowText))
+        painter.drawText(self.rect(), Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeading, line)
+
+
+class Card(QFrame):
+    """A rounded frame on the chat's ground. `ground` and `line` name colours of `theme.Colors`; the focus shows as a ring."""
+
+    def __init__(self, ground: str = "card", line: str = "border", parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._ground, self._line = ground, line
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+
+    def set_colors(self, ground: str, line: str) -> None:
+        if (ground, line) != (self._ground, self._line):
+            self._ground, self._line = ground, line
+            self.update()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        colors = theme.colors()
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setBrush(QColor(getattr(colors, self._ground)))
+        focused = self.hasFocus()
+        line = self.palette().color(QPalette.ColorRole.Highlight) if focused else QColor(getattr(colors, self._line))
+        painter.setPen(QPen(line, 2 if focused else 1) if self._line or focused else Qt.PenStyle.NoPen)
+        inset = 1.0 if focused else 0.5
+        painter.drawRoundedRect(QRectF(self.rect()).adjusted(inset, inset, -inset, -inset), 8, 8)
+
+    def event(self, event: QEvent) -> bool:
+        if event.type() in (QEvent.Type.FocusIn, QEvent.Type.FocusOut):
+            self.update()
+        return super().event(event)
+
+
+def flat_button(icon: str, name: str, *, text: str = "", parent: QWidget | None = None) -> QToolButton:
+    """A button without a frame; `name` is its tool tip and its name for screen readers."""
+    button = QToolButton(parent)
+    button.setAutoRaise(True)
+    button.setAccessibleName(name)
+    button.setToolTip(plain_tool_tip(name))
+    button.setIconSize(QSize(16, 16))
+    button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+    if icon:
+        icons.set_icon(button, icon)
+    if text:
+        button.setText(button_text(text))
+        button.setToolButtonStyle(
+            Qt.ToolButtonStyle.ToolButtonTextBesideIcon if icon else Qt.ToolButtonStyle.ToolButtonTextOnly
+        )
+    return button
+
+
+class CopyButton(QToolButton):
+    """Copies what `text` gives when it is pressed, and says for a moment that it did."""
+
+    def __init__(self, name: str, text: Callable[[], str], parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._name = name
+        self._text = text
+        self._back = QTimer(self, singleShot=True, interval=1500)
+        self._back.timeout.connect(self._show_copy)
+        self.setAutoRaise(True)
+        self.setIconSize(QSize(16, 16))
+        self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        self.clicked.connect(self._copy)
+        self._show_copy()
+
+    def _copy(self) -> None:
+        QGuiApplication.clipboard().setText(self._text())
+        self._show("check", self.tr("Copied"))
+        self._back.start()
+
+    def _show_copy(self) -> None:
+        self._show("copy", self._name)
+
+    def _show(self, icon: str, name: str) -> None:
+        icons.set_icon(self, icon)
+        self.setAccessibleName(name)
+        self.setToolTip(plain_tool_tip(name))
+
+
+class SlimScrollBars(QObject):
+    """Gives a scroll area bars without arrows, in colours that follow the theme. Lives as long as the area."""
+
+    def __init__(self, area: QAbstractScrollArea) -> None:
+        super().__init__(area)
+        self._bars = area.verticalScrollBar(), area.horizontalScrollBar()
+        theme.theme_changed.connect(self._draw)
+        self._draw()
+
+    def _draw(self) -> None:
+        colors = theme.colors()
+        for bar in self._bars:
+            bar.setStyleSheet(_SLIM_BARS.replace("HANDLE", colors.border).replace("HOVER", colors.muted))
