@@ -13,6 +13,7 @@ import functools
 import gc
 import logging
 import os
+import sys
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
@@ -212,16 +213,24 @@ def _runtime() -> _Runtime:
 
 def _import_litellm() -> Any:
     os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # else the import asks the network for a table of prices
-    import litellm
+    # It makes a million objects that live as long as the process. The garbage collector would look through them during the
+    # import and ever after, and stop the window for up to 0.3 s each time.
+    gc.disable()
+    try:
+        import litellm
+    finally:
+        gc.enable()
+    gc.freeze()
 
     litellm.suppress_debug_info = True
     litellm.disable_aiohttp_transport = True
+    litellm.REPEATED_STREAMING_CHUNK_LIMIT = (
+        sys.maxsize
+    )  # else a hundred equal pieces, such as rows of zeros, end an answer
     for name in _NOISY_LOGGERS:
         logger = logging.getLogger(name)
         logger.handlers.clear()
         logger.setLevel(logging.CRITICAL + 1)
-    # A million objects that live as long as the process: each full collection would stop the window for 0.3 s on their account.
-    gc.freeze()
     return litellm
 
 

@@ -82,6 +82,11 @@ async def test_tokens_are_not_guessed_where_the_provider_tells_none() -> None:
     assert await events_from([Answer(text="Hi")]) == [TextDelta("Hi"), AnswerFinished(Usage())]
 
 
+async def test_an_answer_may_repeat_itself() -> None:
+    events = await events_from([Answer(text=["0000, "] * 300)])
+    assert events == [TextDelta("0000, ")] * 300 + [AnswerFinished(Usage())]
+
+
 async def test_a_known_price_gives_the_cost(server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> None:
     provider = Provider("openai", "OpenAI", "OPENAI_API_KEY", server.address)
     monkeypatch.setattr(litellm_model, "provider_of", lambda _: provider)
