@@ -1,4 +1,4 @@
-"""The only way a URL leaves Deskhand for the person's browser. Used by the chat, dialogs and sign-in.
+"""The only way a URL leaves Deskhand for the person's browser, or a file for its program. Used by the chat, dialogs and sign-in.
 
 A URL comes from servers and models. It is parsed, only http and https go through, and it is handed to the platform's opener
 as one argument, never to a shell. Whoever calls has shown the person the host first.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from desktop import processes
@@ -50,9 +51,18 @@ def check(url: str) -> Link | None:
 
 async def open_in_browser(link: Link) -> bool:
     """Hands a checked link to the platform's opener; whether it accepted it within 10 seconds."""
+    return await _open(link.url)
+
+
+async def open_path(path: Path) -> bool:
+    """Hands a file or folder of Deskhand's own, by its absolute path, to its program; whether it was accepted within 10 s."""
+    return await _open(str(path))
+
+
+async def _open(target: str) -> bool:
     opener = {"darwin": ["open"], "win32": ["rundll32", "url.dll,FileProtocolHandler"]}.get(sys.platform, ["xdg-open"])
     try:
-        finished = await processes.run([*opener, link.url], time_limit=10, output_limit=0)
+        finished = await processes.run([*opener, target], time_limit=10, output_limit=0)
     except (OSError, TimeoutError):
         return False
     return finished.status == 0

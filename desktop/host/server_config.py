@@ -170,6 +170,17 @@ def add_server(path: Path, name: str, entry: dict[str, Any], *, replace: bool = 
     _edit(path, add)
 
 
+def read_entry(path: Path, name: str) -> Any:
+    """A server's entry as the file has it, valid or not, for an editor.
+
+    Raises AssistantError: ``server_unknown`` (also when there is no file), ``configuration_unreadable``.
+    """
+    try:
+        return _section_of(name, _sections(_read(path).content))[name]
+    except FileNotFoundError:
+        raise AssistantError("server_unknown", operation="configuration", server=name) from None
+
+
 def remove_server(path: Path, name: str) -> None:
     """Takes a definition out of the file. Raises AssistantError ``server_unknown`` and those of `add_server`."""
 
