@@ -1,0 +1,85 @@
+"""Ranks what servers offer by a query: the one engine behind the model's searches, the catalog panel and Guide.
+
+`CatalogSearch` holds what was found in each part of the catalog (a server's tools, say): a part that changed is analysed anew,
+the others are only joined again. That takes tens of milliseconds for thousands of entries: ``ServerCatalog`` does it in a
+thread. The ranking itself is ``search_index``, its words are ``search_words``.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+
+from rapidfuzz import fuzz, process
+
+from desktop.catalog_entries import CatalogEntry, Kind
+from desktop.host.search_index import Index, Part, Ranked, analyse
+from desktop.host.search_words import Analyser
+
+_LONGEST_TITLE = 100
+#: Terms that may be left of what is no longer offered before all is analysed anew.
+_STALE_TERMS = 50_000
+#: Percent; below it two names are not nearly the same.
+_NEARLY = 75
+
+
+class CatalogSearch:
+    """The parts of the catalog and the index over them. Any thread may call; one at a time is served."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._analyser = Analyser()
+        self._texts: dict[tuple[Kind, str], tuple[Sequence[CatalogEntry], str]] = {}
+        self._parts: dict[tuple[Kind, str], Part] = {}
+        self._terms: dict[str, int] = {}
+        self._settled_terms = 0
+        self._index: Index | None = None
+
+    def replace(self, kind: Kind, server: str, entries: Sequence[CatalogEntry], *, title: str = "") -> None:
+        """Sets what a server offers of one kind; only these entries are analysed.
+
+        `title` is what the server calls itself: its entries are found by it as by the name that the person gave the server.
+        """
+        with self._lock:
+            self._index = None
+            self._texts.pop((kind, server), None)
+            self._parts.pop((kind, server), None)
+            if entries:
+                self._texts[kind, server] = entries, title[:_LONGEST_TITLE]
+
+    def rank(
+        self, query: str, *, kinds: Iterable[Kind] | None = None, server: str | None = None, limit: int
+    ) -> list[Ranked]:
+        """The `limit` best entries of these kinds and this server (None: all), best first.
+
+        Equal ones come by kind, server and name, in whatever order they were given. A query that is the identifier of a
+        tool or prompt (in any case) or a URI or template (in this very case) finds only what it names. A query without a
+        word that counts, or whose words nothing answers, finds nothing.
+        """
+        wanted = None if kinds is None else frozenset(kinds)
+        with self._lock:
+            index = self._index or self._join()
+            if exact := index.named(query.strip(), wanted, server):
+                return [Ranked(entry, float("inf")) for entry in exact[:limit]]
+            return index.rank(self._analyser.words(query), wanted, server, limit)
+
+    def _join(self) -> Index:
+        if len(self._terms) > 2 * self._settled_terms + _STALE_TERMS:
+            self._parts.clear()
+            self._terms.clear()
+            self._settled_terms = 0
+        for key, (entries, title) in self._texts.items():
+            if key not in self._parts:
+                self._parts[key] = analyse(entries, title, self._analyser, self._terms)
+        self._settled_terms = self._settled_terms or len(self._terms)
+        self._index = Index(self._parts, self._terms)
+        return self._index
+
+
+def near_names(name: str, choices: Mapping[str, str]) -> tuple[str, ...]:
+    """The values of the keys that are nearly `name`, nearest first: at most three. Several keys may stand for one value."""
+    found = process.extract(
+        name, list(choices), scorer=fuzz.ratio, processor=str.lower, score_cutoff=_NEARLY, limit=None
+    )
+    ordered = sorted(found, key=lambda each: (-each[1], choices[each[0]]))
+    return tuple(dict.fromkeys(choices[each[0]] for each in ordered))[:3]

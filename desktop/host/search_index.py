@@ -1,0 +1,313 @@
+"""The index that searches of the catalog run on: BM25F over the fields of an entry, then a closer look at the best.
+
+Used by ``catalog_search`` alone. A `Part` is what was found in the texts of one part of the catalog; an `Index` joins parts. The
+settings did best on catalogs and queries of several sources; the surface around them is flat, so there is little to gain
+from turning them.
+"""
+
+# pyright: reportUnknownMemberType=false
+# (numpy's own annotations are incomplete to a strict checker)
+
+from __future__ import annotations
+
+import itertools
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from rapidfuzz import process
+from rapidfuzz.distance import OSA
+
+from desktop.catalog_entries import CatalogEntry, Kind, PromptEntry, ResourceEntry, TemplateEntry, ToolDefinition
+from desktop.host.search_words import Analyser, Word, texts_of
+
+Integers = npt.NDArray[np.int32]
+Floats = npt.NDArray[np.float32]
+Positions = npt.NDArray[np.intp]
+Hashes = npt.NDArray[np.int64]
+
+#: For each field of `texts_of`: how much a word there counts, and how much of that it loses in a long field. Labels count far
+#: more than descriptions, so that a description stuffed with words gains little.
+_WEIGHTS = np.array([3.0, 2.0, 1.5, 1.0, 0.5, 0.3], np.float32)
+_LENGTH_LOSS = np.array([0.3, 0.3, 0.0, 0.6, 0.7, 0.3], np.float32)
+_SATURATION = np.float32(0.9)
+_NAME, _SERVER = 0, 2
+#: The first fields are labels; in the last ones a word counts once, however many parameters say it.
+_LABELS, _PARAMETERS = 3, 4
+#: Words of a name that are compared with the query's.
+_NAME_WORDS = 12
+#: Entries that are looked at closely. A search returns 50 at most.
+_CLOSE = 64
+#: Words of a query that are looked up: somebody may paste a page.
+_QUERY_WORDS = 64
+#: A query of so few words should be covered whole, and its unknown words are completed and corrected.
+_SHORT = 6
+#: Every word of a query of so few words may be a beginning.
+_SHORTEST = 4
+_BEGINNING, _ONE_ERROR, _TWO_ERRORS, _JOINED, _PERHAPS_BEGINNING = 0.8, 0.8, 0.6, 0.8, 0.35
+_MOST_BEGINNINGS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    entry: CatalogEntry
+    score: float
+    """Comparable within one ranking; ``inf`` for what the query names exactly."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of the catalog, analysed. A document is an entry by its place; a posting, a term in a document.
+
+    Postings are sorted by term, then by document.
+    """
+
+    entries: list[CatalogEntry]
+    terms: Integers
+    documents: Integers
+    counts: npt.NDArray[np.uint8]
+    """How often the term stands in each field, a row a posting."""
+    lengths: Floats
+    """Words of each field, a row a document."""
+    names: Integers
+    """The first terms of each name, a row a document, filled up with -1."""
+    labels: dict[str, int]
+    """Spellings in names, titles and server names, and their terms."""
+    spelled: Hashes
+    """Of each name whatever its style: of its words' spellings."""
+    selectors: Hashes
+    """Of the two texts that name the document exactly, a row a document; see `_selectors`."""
+
+
+def analyse(entries: Iterable[CatalogEntry], title: str, analyser: Analyser, terms: dict[str, int]) -> Part:
+    """Analyses entries of one server, of one kind. `title` counts as a name of the server; `terms` numbers new terms."""
+    ordered = sorted(entries, key=_name)
+    postings: list[tuple[int, int, list[int]]] = []
+    lengths = np.zeros((len(ordered), len(_WEIGHTS)), np.float32)
+    names = np.full((len(ordered), _NAME_WORDS), -1, np.int32)
+    labels: dict[str, int] = {}
+    spelled = np.zeros(len(ordered), np.int64)
+    for document, entry in enumerate(ordered):
+        rows: defaultdict[int, list[int]] = defaultdict(lambda: [0] * len(_WEIGHTS))
+        for field, text in enumerate(texts_of(entry)):
+            words = analyser.words(f"{text} {title}" if field == _SERVER else text)
+            if field >= _PARAMETERS:
+                words = list(dict.fromkeys(words))
+            numbers = [terms.setdefault(word.term, len(terms)) for word in words]
+            for number in numbers:
+                rows[number][field] += 1
+            lengths[document, field] = len(words)
+            if field < _LABELS:
+                labels.update(zip((word.spelling for word in words), numbers, strict=True))
+            if field == _NAME:
+                names[document, : len(numbers)] = numbers[:_NAME_WORDS]
+                spelled[document] = hash(_spelling(words))
+        postings += ((term, document, row) for term, row in rows.items())
+    postings.sort(key=lambda posting: posting[:2])
+    counts = np.array([row for _, _, row in postings], np.int32).reshape(-1, len(_WEIGHTS))
+    return Part(
+        ordered,
+        np.array([term for term, _, _ in postings], np.int32),
+        np.array([document for _, document, _ in postings], np.int32),
+        np.minimum(counts, 255).astype(np.uint8),
+        lengths,
+        names,
+        labels,
+        spelled,
+        np.array([[hash(text) for text in _selectors(entry)] for entry in ordered], np.int64).reshape(-1, 2),
+    )
+
+
+class Index:
+    """The postings of all parts joined, with what each adds to an entry's score. Never changed: a new one replaces it."""
+
+    def __init__(self, parts: Mapping[tuple[Kind, str], Part], terms: Mapping[str, int]) -> None:
+        """`terms`: the numbers that `analyse` gave. The entries' order decides between equals: by kind, server and name."""
+        joined = [(kind, server, parts[kind, server]) for kind, server in sorted(parts)]
+        offsets = list(itertools.accumulate((len(part.entries) for _, _, part in joined), initial=0))
+        self._ranges = [
+            (kind, server, slice(start, stop))
+            for (kind, server, _), (start, stop) in zip(joined, itertools.pairwise(offsets), strict=True)
+        ]
+        self._terms = terms
+        self._entries = [entry for _, _, part in joined for entry in part.entries]
+        self._names = np.concatenate([np.empty((0, _NAME_WORDS), np.int32), *(part.names for _, _, part in joined)])
+        self._spelled = np.concatenate([np.empty(0, np.int64), *(part.spelled for _, _, part in joined)])
+        self._selectors = np.concatenate([np.empty((0, 2), np.int64), *(part.selectors for _, _, part in joined)])
+        self._labels: dict[str, int] = {}
+        for _, _, part in joined:
+            self._labels.update(part.labels)
+        self._spellings = sorted(self._labels)
+        self._by_length: defaultdict[int, list[str]] = defaultdict(list)
+        for spelling in self._spellings:
+            self._by_length[len(spelling)].append(spelling)
+
+        lengths = np.concatenate([np.empty((0, len(_WEIGHTS)), np.float32), *(part.lengths for _, _, part in joined)])
+        average = lengths.sum(axis=0) / max(len(lengths), 1)
+        weights = _WEIGHTS / (1 - _LENGTH_LOSS + _LENGTH_LOSS * lengths / np.where(average > 0, average, 1))
+        numbers = np.concatenate([np.empty(0, np.int32), *(part.terms for _, _, part in joined)])
+        documents = np.concatenate(
+            [
+                np.empty(0, np.int32),
+                *(part.documents + np.int32(offset) for (_, _, part), offset in zip(joined, offsets, strict=False)),
+            ]
+        )
+        counts = np.concatenate([np.empty((0, len(_WEIGHTS)), np.uint8), *(part.counts for _, _, part in joined)])
+        frequency = np.einsum("ij,ij->i", counts, np.take(weights, documents, axis=0))
+        held_by = np.bincount(numbers, minlength=len(terms))
+        rarity = np.log1p((len(self._entries) - held_by + 0.5) / (held_by + 0.5)).astype(np.float32)
+        impacts = rarity[numbers] * frequency / (frequency + _SATURATION)
+        order = np.argsort(numbers, kind="stable")  # the parts are sorted: stable sorting merges their runs
+        self._documents = documents[order]
+        self._impacts = impacts[order].astype(np.float32)
+        self._starts = np.concatenate([[0], np.cumsum(held_by)])
+
+    def named(self, text: str, kinds: frozenset[Kind] | None, server: str | None) -> list[CatalogEntry]:
+        """The entries that a text names exactly."""
+        named = np.isin(self._selectors, [hash(text.casefold()), hash(f"={text}")]).any(axis=1)
+        return [self._entries[place] for place in np.flatnonzero(named & self._wanted(kinds, server))]
+
+    def rank(
+        self, words: Sequence[Word], kinds: frozenset[Kind] | None, server: str | None, limit: int
+    ) -> list[Ranked]:
+        """The best entries for a query's words, best first; none when no entry has a word that answers one of them."""
+        wanted = self._wanted(kinds, server)
+        named = np.flatnonzero((self._spelled == hash(_spelling(words))) & wanted)
+        words = list(dict.fromkeys(words))[:_QUERY_WORDS]
+        answers = [self._answers(word, len(words)) for word in words]
+        by_word = [self._scores(answer) for answer in answers]
+        scores = np.zeros(len(self._entries), np.float32)
+        for of_word in by_word:
+            scores += of_word
+        scores[~wanted] = 0
+        close = _highest(scores)
+        if not len(close):
+            return []
+        close = np.union1d(close, named)
+        found = scores[close]
+        if len(words) <= _SHORT:
+            found *= np.sqrt(np.mean([of_word[close] > 0 for of_word in by_word], axis=0, dtype=np.float32))
+        found *= 1 + self._explained(close, answers)
+        found[np.isin(close, named)] += found.max()
+        best = np.lexsort((close, -found))[:limit]
+        return [Ranked(self._entries[close[place]], float(found[place])) for place in best]
+
+    def _wanted(self, kinds: frozenset[Kind] | None, server: str | None) -> npt.NDArray[np.bool_]:
+        """Which entries are of these kinds and this server."""
+        if kinds is None and server is None:
+            return np.ones(len(self._entries), np.bool_)
+        wanted = np.zeros(len(self._entries), np.bool_)
+        for kind, owner, places in self._ranges:
+            wanted[places] = (kinds is None or kind in kinds) and server in (None, owner)
+        return wanted
+
+    def _scores(self, answer: Mapping[int, float]) -> Floats:
+        """What a word adds to each entry's score: the best of the terms that answer it."""
+        scores = np.zeros(len(self._entries), np.float32)
+        for term, weight in answer.items():
+            if weight == 1:
+                postings = slice(self._starts[term], self._starts[term + 1])
+                scores[self._documents[postings]] = self._impacts[postings]
+        weak = [
+            (slice(self._starts[term], self._starts[term + 1]), weight) for term, weight in answer.items() if weight < 1
+        ]
+        if weak:
+            documents = np.concatenate([self._documents[postings] for postings, _ in weak])
+            impacts = np.concatenate([self._impacts[postings] * np.float32(weight) for postings, weight in weak])
+            np.maximum.at(scores, documents, impacts)
+        return scores
+
+    def _explained(self, close: Positions, answers: Sequence[Mapping[int, float]]) -> Floats:
+        """How far each entry's name and the query explain each other, from 0 to 1: the product of the shares of their words."""
+        names = self._names[close]
+        of_name = np.zeros(names.shape, np.bool_)
+        of_query = np.zeros(len(close), np.float32)
+        for answer in answers:
+            equal = (names[:, :, None] == np.fromiter(answer, np.int32, len(answer))).any(axis=2)
+            of_name |= equal
+            of_query += equal.any(axis=1)
+        words = np.maximum((names >= 0).sum(axis=1, dtype=np.float32), np.float32(1))
+        of_name_share = of_name.sum(axis=1, dtype=np.float32) / words
+        return (of_name_share * of_query / len(answers)).astype(np.float32)
+
+    def _answers(self, word: Word, count: int) -> dict[int, float]:
+        """The terms that answer a word of a query of `count` words, each with its weight."""
+        term = self._terms.get(word.term)
+        if term is not None and term + 1 < len(self._starts) and self._starts[term] < self._starts[term + 1]:
+            answer = {term: 1.0}
+            if count <= _SHORTEST and len(word.spelling) >= 3:
+                for longer in self._beginning_with(word.spelling):
+                    answer.setdefault(longer, _PERHAPS_BEGINNING)
+            return answer
+        if count > _SHORT:
+            return {}
+        return (
+            dict.fromkeys(self._beginning_with(word.spelling), _BEGINNING)
+            or self._nearly(word.spelling)
+            or self._joined(word.spelling)
+        )
+
+    def _beginning_with(self, spelling: str) -> list[int]:
+        start = bisect_left(self._spellings, spelling)
+        following = self._spellings[start : start + _MOST_BEGINNINGS]
+        return [self._labels[each] for each in following if each.startswith(spelling)]
+
+    def _nearly(self, spelling: str) -> dict[int, float]:
+        """The labels with one typing error to a word of four letters or more, or with two to one of eight or more."""
+        errors = 0 if len(spelling) < 4 else 1 if len(spelling) < 8 else 2
+        for most, weight in ((1, _ONE_ERROR), (2, _TWO_ERRORS))[:errors]:
+            lengths = range(len(spelling) - most, len(spelling) + most + 1)
+            choices = [each for length in lengths for each in self._by_length.get(length, ())]
+            near = process.extract(spelling, choices, scorer=OSA.distance, score_cutoff=most, limit=8)
+            if near:
+                return {self._labels[each[0]]: weight for each in near}
+        return {}
+
+    def _joined(self, spelling: str) -> dict[int, float]:
+        """The first two labels that a word is written together from."""
+        for cut in range(2, len(spelling) - 1):
+            first, second = self._labels.get(spelling[:cut]), self._labels.get(spelling[cut:])
+            if first is not None and second is not None:
+                return {first: _JOINED, second: _JOINED}
+        return {}
+
+
+def _highest(scores: Floats) -> Positions:
+    """The places of the highest scores: of `_CLOSE`, where so many are above 0, and of some that equal the last."""
+    found = np.flatnonzero(scores)
+    if len(found) <= _CLOSE:
+        return found
+    values = scores[found]
+    least = np.partition(values, -_CLOSE)[-_CLOSE]
+    return found[values >= least][: 4 * _CLOSE]
+
+
+def _name(entry: CatalogEntry) -> str:
+    match entry:
+        case ToolDefinition() | PromptEntry():
+            return entry.name
+        case ResourceEntry():
+            return entry.uri
+        case TemplateEntry():
+            return entry.template
+
+
+def _spelling(words: Iterable[Word]) -> str:
+    return " ".join(word.spelling for word in words)
+
+
+def _selectors(entry: CatalogEntry) -> tuple[str, str]:
+    """The two texts that name an entry exactly: in small letters where case doesn't matter, after a ``=`` where it does."""
+    match entry:
+        case ToolDefinition():
+            return entry.identifier.casefold(), entry.native_name.casefold()
+        case PromptEntry():
+            text = f"{entry.server}.{entry.name}".casefold()
+        case ResourceEntry():
+            text = f"={entry.uri}"
+        case TemplateEntry():
+            text = f"={entry.template}"
+    return text, text
