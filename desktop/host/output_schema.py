@@ -1,0 +1,89 @@
+"""Whether a tool's structured result fits the schema its server declared. Used by the connection after each call.
+
+A schema comes from a server and may be made to run for ever, so the check is bounded: it runs in a thread, follows no reference
+out of the schema, tries no regular expression and nothing that compares all items with each other, and gives up after a
+second. What is left unchecked is never held against a result.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from functools import cache
+from typing import Any, Literal, cast
+
+from mcp_types import CallToolResult
+
+Mismatch = Literal[
+    "the structured content is missing", "the structured content does not fit", "the schema is not valid"
+]
+
+#: Seconds; the longest step between two looks at the clock is one keyword.
+_LONGEST_CHECK = 1.0
+_UNCHECKED = ("pattern", "patternProperties", "unevaluatedProperties", "uniqueItems")
+_deadline: ContextVar[float] = ContextVar("deadline of the check that runs in this context")
+
+
+def mismatch(schema: dict[str, Any], result: CallToolResult) -> Mismatch | None:
+    """Why a result does not fit its tool's output schema, or None. Blocks for about a second at most."""
+    if result.structured_content is None and "structured_content" not in result.model_fields_set:
+        return "the structured content is missing"
+    from jsonschema.validators import validator_for
+    from referencing import Registry
+
+    _deadline.set(time.monotonic() + _LONGEST_CHECK)
+    try:
+        nothing_else = cast("Callable[[], Any]", Registry)()
+        validator = _bounded(validator_for(schema))(schema, registry=nothing_else)
+        fits = next(validator.iter_errors(result.structured_content), None) is None
+    except (_GivenUp, RecursionError):
+        return None
+    except Exception:  # whatever a schema that isn't one makes the library raise
+        return "the schema is not valid"
+    return None if fits else "the structured content does not fit"
+
+
+class _GivenUp(Exception):
+    """The check takes too long."""
+
+
+Keyword = Callable[[Any, Any, Any, Any], "Iterator[Any] | None"]
+
+
+@cache
+def _bounded(validator_class: Any) -> Any:
+    """The validator of a revision of JSON Schema, made to look at the clock at every keyword."""
+    import attrs
+    import jsonschema.validators
+
+    library: Any = jsonschema.validators
+
+    def bounded(keyword: Keyword) -> Keyword:
+        def check(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[Any]:
+            if time.monotonic() > _deadline.get():
+                raise _GivenUp
+            yield from keyword(validator, value, instance, schema) or ()
+
+        return check
+
+    keywords = {name: bounded(keyword) for name, keyword in validator_class.VALIDATORS.items()}
+    keywords |= dict.fromkeys(_UNCHECKED, _nothing)
+    keywords["additionalProperties"] = bounded(_additional(validator_class.VALIDATORS["additionalProperties"]))
+    extended = library.extend(validator_class, keywords)
+    # The library's own would fall back to an unbounded class for a part that names a revision itself.
+    extended.evolve = attrs.evolve
+    return extended
+
+
+def _nothing(_validator: Any, _value: Any, _instance: Any, _schema: Any) -> None:
+    """A keyword that is not checked."""
+
+
+def _additional(keyword: Keyword) -> Keyword:
+    """``additionalProperties``, but where patterns would say which properties are additional."""
+
+    def check(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[Any] | None:
+        return None if "patternProperties" in schema else keyword(validator, value, instance, schema)
+
+    return check
