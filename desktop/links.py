@@ -1,4 +1,4 @@
-"""The only way a URL leaves Deskhand for the person's browser. Used by the chat, dialogs and sign-in.
+"""The only way a URL leaves Deskhand for the person's browser, or a file for its program. Used by the chat, dialogs and sign-in.
 
 A URL comes from servers and models. It is parsed, only http and https go through, and it is handed to the platform's opener
 as one argument, never to a shell. Whoever calls has shown the person the host first.
@@ -11,6 +11,7 @@ import re
 import sys
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from desktop import processes
@@ -53,8 +54,17 @@ def check(url: str) -> Link | None:
 
 async def open_in_browser(link: Link) -> bool:
     """Hands a checked link to the platform's opener; whether it accepted it. The browser lives on when Deskhand ends."""
+    return await _hand_over(link.url)
+
+
+async def open_path(path: Path) -> bool:
+    """Hands a file or folder of Deskhand's own, by its absolute path, to its program; whether it was accepted."""
+    return await _hand_over(str(path))
+
+
+async def _hand_over(target: str) -> bool:
     try:
-        return await processes.hand_over([*_opener(), link.url], time_limit=_OPENER_LIMIT) in (0, None)
+        return await processes.hand_over([*_opener(), target], time_limit=_OPENER_LIMIT) in (0, None)
     except OSError:
         return False
 
