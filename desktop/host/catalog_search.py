@@ -7,8 +7,7 @@ thread. The ranking itself is ``search_index``, its words are ``search_words``.
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from rapidfuzz import fuzz, process
 
@@ -24,10 +23,9 @@ _NEARLY = 75
 
 
 class CatalogSearch:
-    """The parts of the catalog and the index over them. Any thread may call; one at a time is served."""
+    """The parts of the catalog and the index over them. Not for several threads at a time."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
         self._analyser = Analyser()
         self._texts: dict[tuple[Kind, str], tuple[Sequence[CatalogEntry], str]] = {}
         self._parts: dict[tuple[Kind, str], Part] = {}
@@ -40,12 +38,11 @@ class CatalogSearch:
 
         `title` is what the server calls itself: its entries are found by it as by the name that the person gave the server.
         """
-        with self._lock:
-            self._index = None
-            self._texts.pop((kind, server), None)
-            self._parts.pop((kind, server), None)
-            if entries:
-                self._texts[kind, server] = entries, title[:_LONGEST_TITLE]
+        self._index = None
+        self._texts.pop((kind, server), None)
+        self._parts.pop((kind, server), None)
+        if entries:
+            self._texts[kind, server] = entries, title[:_LONGEST_TITLE]
 
     def rank(
         self, query: str, *, kinds: Iterable[Kind] | None = None, server: str | None = None, limit: int
@@ -57,11 +54,10 @@ class CatalogSearch:
         word that counts, or whose words nothing answers, finds nothing.
         """
         wanted = None if kinds is None else frozenset(kinds)
-        with self._lock:
-            index = self._index or self._join()
-            if exact := index.named(query.strip(), wanted, server):
-                return [Ranked(entry, float("inf")) for entry in exact[:limit]]
-            return index.rank(self._analyser.words(query), wanted, server, limit)
+        index = self._index or self._join()
+        if exact := index.named(query.strip(), wanted, server):
+            return [Ranked(entry, float("inf")) for entry in exact[:limit]]
+        return index.rank(self._analyser.words(query), wanted, server, limit)
 
     def _join(self) -> Index:
         if len(self._terms) > 2 * self._settled_terms + _STALE_TERMS:
@@ -76,10 +72,9 @@ class CatalogSearch:
         return self._index
 
 
-def near_names(name: str, choices: Mapping[str, str]) -> tuple[str, ...]:
-    """The values of the keys that are nearly `name`, nearest first: at most three. Several keys may stand for one value."""
-    found = process.extract(
-        name, list(choices), scorer=fuzz.ratio, processor=str.lower, score_cutoff=_NEARLY, limit=None
-    )
-    ordered = sorted(found, key=lambda each: (-each[1], choices[each[0]]))
-    return tuple(dict.fromkeys(choices[each[0]] for each in ordered))[:3]
+def near_names(name: str, choices: Sequence[tuple[str, str]]) -> tuple[str, ...]:
+    """Of pairs of a name and what it stands for, the latter of those nearly named `name`, nearest first: at most three."""
+    names = [each.lower() for each, _ in choices]
+    found = process.extract(name.lower(), names, scorer=fuzz.ratio, score_cutoff=_NEARLY, limit=None)
+    ordered = sorted((-score, choices[place][1]) for _, score, place in found)
+    return tuple(dict.fromkeys(meant for _, meant in ordered))[:3]

@@ -11,6 +11,7 @@ from turning them.
 from __future__ import annotations
 
 import itertools
+from array import array
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -85,35 +86,34 @@ class Part:
 def analyse(entries: Iterable[CatalogEntry], title: str, analyser: Analyser, terms: dict[str, int]) -> Part:
     """Analyses entries of one server, of one kind. `title` counts as a name of the server; `terms` numbers new terms."""
     ordered = sorted(entries, key=_name)
-    postings: list[tuple[int, int, list[int]]] = []
-    lengths = np.zeros((len(ordered), len(_WEIGHTS)), np.float32)
+    found = array("i")
+    lengths = np.zeros((len(ordered), len(_WEIGHTS)), np.int32)
     names = np.full((len(ordered), _NAME_WORDS), -1, np.int32)
     labels: dict[str, int] = {}
     spelled = np.zeros(len(ordered), np.int64)
     for document, entry in enumerate(ordered):
-        rows: defaultdict[int, list[int]] = defaultdict(lambda: [0] * len(_WEIGHTS))
         for field, text in enumerate(texts_of(entry)):
             words = analyser.words(f"{text} {title}" if field == _SERVER else text)
             if field >= _PARAMETERS:
                 words = list(dict.fromkeys(words))
             numbers = [terms.setdefault(word.term, len(terms)) for word in words]
-            for number in numbers:
-                rows[number][field] += 1
-            lengths[document, field] = len(words)
+            found.extend(numbers)
+            lengths[document, field] = len(numbers)
             if field < _LABELS:
                 labels.update(zip((word.spelling for word in words), numbers, strict=True))
             if field == _NAME:
                 names[document, : len(numbers)] = numbers[:_NAME_WORDS]
                 spelled[document] = hash(_spelling(words))
-        postings += ((term, document, row) for term, row in rows.items())
-    postings.sort(key=lambda posting: posting[:2])
-    counts = np.array([row for _, _, row in postings], np.int32).reshape(-1, len(_WEIGHTS))
+    # No list of a posting each: building and sorting it would stop the event loop, which is in another thread.
+    documents, fields = np.divmod(np.repeat(np.arange(lengths.size), lengths.ravel()), len(_WEIGHTS))
+    keys, places = np.unique(np.array(found, np.int64) * len(ordered) + documents, return_inverse=True)
+    counts = np.bincount(places * len(_WEIGHTS) + fields, minlength=len(keys) * len(_WEIGHTS))
     return Part(
         ordered,
-        np.array([term for term, _, _ in postings], np.int32),
-        np.array([document for _, document, _ in postings], np.int32),
-        np.minimum(counts, 255).astype(np.uint8),
-        lengths,
+        (keys // max(len(ordered), 1)).astype(np.int32),
+        (keys % max(len(ordered), 1)).astype(np.int32),
+        np.minimum(counts, 255).astype(np.uint8).reshape(-1, len(_WEIGHTS)),
+        lengths.astype(np.float32),
         names,
         labels,
         spelled,

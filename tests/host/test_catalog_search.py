@@ -288,15 +288,27 @@ def test_a_prompts_arguments_are_found() -> None:
     assert names(search_over([prompt]), "journey destination") == ["plan"]
 
 
+def pairs(*identifiers: str) -> list[tuple[str, str]]:
+    return [(each, each) for each in identifiers]
+
+
 def test_near_names_are_at_most_three_and_only_when_near() -> None:
-    choices = {f"github.{name}": f"github.{name}" for name in ("create_issue", "create_issues", "list_issues", "x")}
+    choices = pairs("github.create_issue", "github.create_issues", "github.list_issues", "github.x")
     assert near_names("github.create_isue", choices) == ("github.create_issue", "github.create_issues")
     assert near_names("GitHub.Create_Issue", choices)[0] == "github.create_issue"
     assert near_names("weather.forecast", choices) == ()
-    many = {f"s.tool_{number}": f"s.tool_{number}" for number in range(9)}
-    assert near_names("s.tool", many) == ("s.tool_0", "s.tool_1", "s.tool_2")
+    assert near_names("s.tool", pairs(*(f"s.tool_{number}" for number in range(9)))) == (
+        "s.tool_0",
+        "s.tool_1",
+        "s.tool_2",
+    )
 
 
 def test_several_names_of_one_tool_count_once() -> None:
-    choices = {"linear.list_teams": "linear.list_teams", "mcp__linear__list_teams": "linear.list_teams"}
+    choices = [("linear.list_teams", "linear.list_teams"), ("mcp__linear__list_teams", "linear.list_teams")]
     assert near_names("mcp__linear__list_team", choices) == ("linear.list_teams",)
+
+
+def test_a_name_that_several_tools_share_is_near_to_all_of_them() -> None:
+    choices = [("create_issue", "github.create_issue"), ("create_issue", "gitlab.create_issue")]
+    assert near_names("create_isue", choices) == ("github.create_issue", "gitlab.create_issue")

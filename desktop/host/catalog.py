@@ -1,0 +1,290 @@
+"""The catalog: what all enabled servers offer, searched, looked up, known to be current. Used by the assistant and the window.
+
+Nothing is listed before somebody needs it. What a server offers is kept in memory (``server_lists``); the ranking is
+``catalog_search``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any, TypeVar, cast
+
+from desktop.catalog_entries import (
+    CatalogEntry,
+    Kind,
+    KindFilter,
+    SearchResult,
+    ServerEntry,
+    ToolDefinition,
+    ToolLookup,
+)
+from desktop.errors import AssistantError, Diagnostic
+from desktop.host.catalog_search import CatalogSearch, near_names
+from desktop.host.connection import Connection
+from desktop.host.host import Host
+from desktop.host.search_index import Ranked
+from desktop.host.server_lists import KINDS, ServerLists
+from desktop.signals import Signal
+from desktop.tool_names import may_name_tool_of
+from desktop.uris import is_uri
+
+_KINDS_OF: dict[KindFilter, tuple[Kind, ...]] = {
+    "all": KINDS,
+    "tools": ("tool",),
+    "resources": ("resource", "template"),
+    "prompts": ("prompt",),
+}
+_MOST_CANDIDATES = 50
+#: Servers that are asked at the same time.
+_AT_ONCE = 4
+#: Seconds a search of all servers waits for those that are slow; they go on being connected.
+_PATIENCE = 20.0
+
+Answer = TypeVar("Answer")
+#: A part of the catalog to be indexed anew: kind, server, entries, and what the server calls itself.
+_Change = tuple[Kind, str, tuple[CatalogEntry, ...], str]
+
+
+class ServerCatalog:
+    """What the enabled servers of a host offer.
+
+    Attributes:
+        changed: Emitted with a server's name soon after what is known of it changed, or it was added or removed.
+    """
+
+    def __init__(self, host: Host, *, clock: Callable[[], float] = time.monotonic, patience: float = _PATIENCE) -> None:
+        """`clock` tells seconds; `patience` is how many a search of all servers waits for slow ones."""
+        self.changed: Signal[str] = Signal()
+        self._host = host
+        self._clock = clock
+        self._patience = patience
+        self._contacting = asyncio.Semaphore(_AT_ONCE)
+        self._lists: dict[str, ServerLists] = {}
+        self._search = CatalogSearch()
+        self._indexed: dict[tuple[Kind, str], tuple[CatalogEntry, ...]] = {}
+        # One thread: what is indexed and ranked keeps its order, and is never done twice at a time.
+        self._thread = ThreadPoolExecutor(1)
+        host.servers_changed.connect(self._adopt_servers)
+        self._adopt_servers()
+
+    def servers(self) -> Sequence[ServerEntry]:
+        """The enabled servers in sorted order, the built-in one included."""
+        return [
+            ServerEntry(name, lists.connection.definition.description) for name, lists in sorted(self._lists.items())
+        ]
+
+    def entries(self) -> list[CatalogEntry]:
+        """What is known without asking a server."""
+        return [entry for lists in self._lists.values() for kind in KINDS for entry in lists.entries(kind)]
+
+    async def tools(self, name: str) -> list[ToolDefinition]:
+        """A server's tools. Raises AssistantError when they can't be listed."""
+        return cast("list[ToolDefinition]", await self.listed(name, "tool"))
+
+    async def listed(self, name: str, kind: Kind) -> list[CatalogEntry]:
+        """What a server offers of a kind. Raises AssistantError: ``server_unknown``, ``server_disabled``, why it isn't listed."""
+        lists = self._lists_of(name)
+        for diagnostic in (await lists.ensure([kind])).values():
+            raise AssistantError.of(diagnostic)
+        return list(lists.entries(kind))
+
+    async def refresh(self, name: str) -> None:
+        """Lists everything a server offers anew. Raises AssistantError like `listed`; what could be listed is kept."""
+        lists = self._lists_of(name)
+        lists.drop(KINDS)
+        for diagnostic in (await lists.ensure(KINDS)).values():
+            raise AssistantError.of(diagnostic)
+
+    async def search(
+        self, query: str, *, kind: KindFilter = "all", server: str | None = None, limit: int = 5
+    ) -> SearchResult:
+        """The best entries for a query, and what could not be searched.
+
+        A query that is one word and begins as a server's identifiers do contacts that server alone. Servers that are slow,
+        failed lately, need consent or are started by hand are named in ``not_searched``, unless they are known already.
+        Raises AssistantError ``server_unknown`` and ``server_disabled``.
+        """
+        kinds = _KINDS_OF[kind]
+        names = self._to_contact(query.strip(), kind, server)
+        not_searched = await self._contact(names, kinds, in_any_case=server is not None)
+        found = await self.search_known(query, kind=kind, server=server, limit=limit)
+        warnings: list[str] = []
+        for lists in filter(None, map(self._lists.get, names)):
+            warnings += map(str, lists.connection.state.warnings)
+            warnings += [
+                f"{lists.connection.definition.name}: {skipped} {each}s were left out, being invalid, duplicate or unsupported."
+                for each in kinds
+                if (skipped := lists.skipped(each))
+            ]
+        return SearchResult(found.candidates, found.scores, not_searched, tuple(warnings))
+
+    async def search_known(
+        self, query: str, *, kind: KindFilter = "all", server: str | None = None, limit: int = 5
+    ) -> SearchResult:
+        """The best entries of what is known without asking a server: while somebody types."""
+        limit = min(max(limit, 1), _MOST_CANDIDATES)
+        kinds = None if kind == "all" else _KINDS_OF[kind]
+        # Shielded: who stops waiting must not keep what changed from being indexed.
+        ranked = await asyncio.shield(self._run(self._rank, self._changes(), query, kinds, server, limit))
+        return SearchResult(tuple(each.entry for each in ranked), tuple(each.score for each in ranked))
+
+    async def look_up(self, identifiers: Sequence[str]) -> list[ToolLookup]:
+        """The tools that identifiers (``server.tool`` or native names) stand for, exactly; contacts the servers they name."""
+        named = {
+            each: [name for name in self._host.connections if may_name_tool_of(name, each)] for each in identifiers
+        }
+        names = sorted({name for found in named.values() for name in found if name in self._lists})
+        failures = await asyncio.gather(*(self._lists[name].ensure(["tool"]) for name in names))
+        why_not = {name: failed["tool"] for name, failed in zip(names, failures, strict=True) if failed}
+        return [await self._looked_up(each, named[each], why_not) for each in identifiers]
+
+    def current(self, tool: ToolDefinition) -> Diagnostic | None:
+        """Why a tool must not be called any more, without asking its server; a list that is not known refuses nothing."""
+        connection = self._host.connections.get(tool.server)
+        if connection is None:
+            return Diagnostic("server_unknown", "call", tool.server)
+        if connection.definition.disabled:
+            return Diagnostic("server_disabled", "call", tool.server)
+        lists = self._lists[tool.server]
+        live = lists.tool(tool.name)
+        same = live.fingerprint == tool.fingerprint if live else not lists.knows("tool")
+        if same and connection.definition.identity == tool.identity and connection.definition.offers(tool.name):
+            return None
+        return Diagnostic("tool_changed", "call", tool.server)
+
+    async def close(self) -> None:
+        """Stops listing; whoever waits for a list gets ``cancelled``. The catalog can't be used any more."""
+        self._host.servers_changed.disconnect(self._adopt_servers)
+        for lists in self._lists.values():
+            lists.close()
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+    def _adopt_servers(self) -> None:
+        """Follows the host: a server that was removed, disabled or defined anew is forgotten with what it offered."""
+        before, self._lists = self._lists, {}
+        for name, connection in self._host.connections.items():
+            if not connection.definition.disabled:
+                known = before.get(name)
+                same = known is not None and known.connection is connection
+                self._lists[name] = known if known is not None and same else self._lists_for(name, connection)
+        for name in sorted(before.keys() | self._lists.keys()):
+            old = before.get(name)
+            if old is self._lists.get(name):
+                continue
+            if old is not None:
+                old.close()
+            asyncio.get_running_loop().call_soon(self.changed.emit, name)
+
+    def _lists_for(self, name: str, connection: Connection) -> ServerLists:
+        lists = ServerLists(connection, contacting=self._contacting, clock=self._clock)
+        lists.changed.connect(partial(self.changed.emit, name))
+        return lists
+
+    def _lists_of(self, name: str) -> ServerLists:
+        self._host.connection(name)
+        return self._lists[name]
+
+    def _to_contact(self, query: str, kind: KindFilter, server: str | None) -> list[str]:
+        """The servers that may answer a query, sorted."""
+        if server is None and kind != "resources" and len(query.split()) == 1 and not is_uri(query):
+            named = (name for name in self._host.connections if may_name_tool_of(name.casefold(), query.casefold()))
+            server = next(named, None)
+        if server is None:
+            return sorted(self._lists)
+        self._host.connection(server)
+        return [server]
+
+    async def _contact(
+        self, names: Iterable[str], kinds: Sequence[Kind], *, in_any_case: bool
+    ) -> tuple[tuple[Diagnostic, tuple[str, ...]], ...]:
+        """Has lists read. Returns what could not be: a diagnostic for each server and code, with the catalogs it concerns."""
+        faults: dict[tuple[str, str], tuple[Diagnostic, list[str]]] = {}
+
+        def add(name: str, kind: Kind, diagnostic: Diagnostic) -> None:
+            faults.setdefault((name, diagnostic.code), (diagnostic, []))[1].append(f"{kind}s")
+
+        waiting: dict[str, asyncio.Task[dict[Kind, Diagnostic]]] = {}
+        for name in names:
+            lists = self._lists[name]
+            respite = None if in_any_case else lists.respite()
+            if respite is None:
+                waiting[name] = asyncio.create_task(lists.ensure(kinds))
+                continue
+            for kind in kinds:
+                add(name, kind, respite)
+        try:
+            if waiting:
+                await asyncio.wait(waiting.values(), timeout=None if in_any_case else self._patience)
+        finally:
+            for task in waiting.values():
+                task.cancel()
+        for name, task in waiting.items():
+            lists = self._lists.get(name)
+            failures = task.result() if task.done() else {}
+            for kind in kinds:
+                if kind in failures:
+                    add(name, kind, failures[kind])
+                elif not task.done() and lists is not None and not lists.knows(kind):
+                    add(name, kind, Diagnostic("busy", "search", name))
+        return tuple((diagnostic, tuple(catalogs)) for diagnostic, catalogs in faults.values())
+
+    async def _looked_up(self, identifier: str, named: Sequence[str], why_not: Mapping[str, Diagnostic]) -> ToolLookup:
+        tools = [
+            cast("ToolDefinition", entry)
+            for name in named
+            if name in self._lists
+            for entry in self._lists[name].entries("tool")
+        ]
+        found = [tool for tool in tools if identifier in (tool.identifier, tool.native_name)]
+        if len(found) == 1:
+            return ToolLookup(identifier, found[0])
+        for name in named:
+            if name in why_not:
+                return ToolLookup(identifier, diagnostic=why_not[name])
+            if name not in self._lists:
+                return ToolLookup(identifier, diagnostic=Diagnostic("server_disabled", "activate", name))
+        pool = tools or [entry for entry in self.entries() if isinstance(entry, ToolDefinition)]
+        near = await self._run(_near, identifier, pool)
+        return ToolLookup(identifier, diagnostic=Diagnostic("tool_unknown", "activate"), near=near)
+
+    def _changes(self) -> list[_Change]:
+        """What changed since it was indexed; whoever takes it has it indexed."""
+        now: dict[tuple[Kind, str], tuple[CatalogEntry, ...]] = {
+            (kind, name): lists.entries(kind)
+            for name, lists in self._lists.items()
+            for kind in KINDS
+            if lists.knows(kind)
+        }
+        before, self._indexed = self._indexed, now
+        return [
+            (kind, name, now.get((kind, name), ()), self._title(name))
+            for kind, name in {**before, **now}
+            if now.get((kind, name)) is not before.get((kind, name))
+        ]
+
+    def _run(self, work: Callable[..., Answer], *arguments: Any) -> asyncio.Future[Answer]:
+        """Does work in the catalog's thread, in the order of the calls."""
+        return asyncio.get_running_loop().run_in_executor(self._thread, work, *arguments)
+
+    def _title(self, name: str) -> str:
+        lists = self._lists.get(name)
+        return lists.connection.state.title if lists else ""
+
+    def _rank(
+        self, changes: Sequence[_Change], query: str, kinds: Sequence[Kind] | None, server: str | None, limit: int
+    ) -> list[Ranked]:
+        for kind, name, entries, title in changes:
+            self._search.replace(kind, name, entries, title=title)
+        return self._search.rank(query, kinds=kinds, server=server, limit=limit)
+
+
+def _near(identifier: str, tools: Iterable[ToolDefinition]) -> tuple[str, ...]:
+    """Identifiers of tools whose identifier, native name or own name is nearly that."""
+    return near_names(
+        identifier,
+        [(name, tool.identifier) for tool in tools for name in (tool.identifier, tool.native_name, tool.name)],
+    )

@@ -1,0 +1,183 @@
+"""What one server offers: listed on first need, kept until it changes, read again when it did. Used by the catalog alone.
+
+Whoever needs a list while it is being read shares that reading, and may stop waiting without ending it. A list that changed
+while it was read is read again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+
+from desktop.catalog_entries import CatalogEntry, Kind, ToolDefinition
+from desktop.errors import AssistantError, Diagnostic
+from desktop.host.admission import Admitted, admit_prompts, admit_resources, admit_templates, admit_tools
+from desktop.host.connection import Connection
+from desktop.signals import Signal
+
+KINDS: tuple[Kind, ...] = ("tool", "resource", "template", "prompt")
+#: What a server's notice of a changed list is about.
+_NOTICES: dict[str, tuple[Kind, ...]] = {
+    "tools": ("tool",),
+    "resources": ("resource", "template"),
+    "prompts": ("prompt",),
+}
+#: Seconds. Tools stay until the server says that they changed; of the others most servers say nothing.
+_LIFETIME = 300.0
+#: Seconds in which notices are gathered before lists are read again: some servers send them in floods.
+_GATHERING = 0.2
+#: Seconds before a server that could not be connected is tried again by a search of all servers.
+_RESPITE = 30.0
+_ATTEMPTS = 3
+
+Found = dict[Kind, "Diagnostic | None"]
+"""The kinds that were to be listed, each with the reason when it could not be."""
+
+
+class ServerLists:
+    """The lists of one server.
+
+    Attributes:
+        connection: The server's.
+        changed: Emitted soon after lists were read, dropped, or could not be read.
+    """
+
+    def __init__(self, connection: Connection, *, contacting: asyncio.Semaphore, clock: Callable[[], float]) -> None:
+        """`contacting` bounds how many servers are asked at the same time; `clock` tells seconds."""
+        self.connection = connection
+        self.changed: Signal[()] = Signal()
+        self._contacting = contacting
+        self._clock = clock
+        self._known: dict[Kind, Admitted] = {}
+        self._tools: dict[str, ToolDefinition] = {}
+        self._listed_at: dict[Kind, float] = {}
+        self._generations = dict.fromkeys(KINDS, 0)
+        self._listing: asyncio.Task[Found] | None = None
+        self._to_renew: set[Kind] = set()
+        self._renewing: asyncio.Task[object] | None = None
+        self._gathering: asyncio.TimerHandle | None = None
+        self._failed_at: float | None = None
+        connection.list_changed.connect(self._heard)
+        connection.state_changed.connect(self._state_changed)
+
+    def knows(self, kind: Kind) -> bool:
+        return kind in self._known
+
+    def entries(self, kind: Kind) -> tuple[CatalogEntry, ...]:
+        """What is known of a list; the very same tuple as long as it didn't change."""
+        return self._known[kind].entries if kind in self._known else ()
+
+    def skipped(self, kind: Kind) -> int:
+        """How many entries of a list were left out."""
+        return self._known[kind].skipped if kind in self._known else 0
+
+    def tool(self, name: str) -> ToolDefinition | None:
+        return self._tools.get(name)
+
+    def respite(self) -> Diagnostic | None:
+        """Why to leave the server alone for now: it could not be connected lately, or is about to be by itself."""
+        state = self.connection.state
+        if state.status != "failed" or state.failure is None:
+            return None
+        lately = self._failed_at is not None and self._clock() - self._failed_at < _RESPITE
+        return state.failure.diagnostic if lately or state.retry_in is not None else None
+
+    async def ensure(self, kinds: Iterable[Kind]) -> dict[Kind, Diagnostic]:
+        """Reads the lists that are not known or too old. Returns those that could not be read, and why."""
+        failures: dict[Kind, Diagnostic] = {}
+        missing: list[Kind] = [kind for kind in kinds if not self._is_fresh(kind)]
+        while missing:
+            listing = self._listing = self._listing or asyncio.create_task(self._list(tuple(missing)))
+            await asyncio.wait({listing})
+            if listing.cancelled():
+                return {**failures, **dict.fromkeys(missing, self._diagnostic("cancelled"))}
+            found = listing.result()
+            failures.update({kind: why for kind in missing if (why := found.get(kind)) is not None})
+            missing = [kind for kind in missing if kind not in found]
+        return failures
+
+    def drop(self, kinds: Iterable[Kind]) -> None:
+        """Forgets lists, also those that are being read. What was known is soon read again while the server is connected."""
+        for kind in kinds:
+            self._generations[kind] += 1
+            if self._known.pop(kind, None) is not None:
+                self._to_renew.add(kind)
+            if kind == "tool":
+                self._tools = {}
+        if self._gathering is None:
+            self._gathering = asyncio.get_running_loop().call_later(_GATHERING, self._renew)
+
+    def close(self) -> None:
+        """Ends everything; whoever waits for a list gets ``cancelled``."""
+        self.connection.list_changed.disconnect(self._heard)
+        self.connection.state_changed.disconnect(self._state_changed)
+        for each in (self._listing, self._renewing, self._gathering):
+            if each is not None:
+                each.cancel()
+
+    def _is_fresh(self, kind: Kind) -> bool:
+        if kind not in self._known:
+            return False
+        return kind == "tool" or self._clock() - self._listed_at[kind] < _LIFETIME
+
+    async def _list(self, kinds: tuple[Kind, ...]) -> Found:
+        try:
+            if self.connection.state.status == "connected":
+                found = await asyncio.gather(*map(self._list_one, kinds))
+            else:
+                async with self._contacting:
+                    found = await asyncio.gather(*map(self._list_one, kinds))
+        finally:
+            self._listing = None
+        # Soon and not now: what a watcher raises must reach the loop's hook, not whoever waits for the list.
+        asyncio.get_running_loop().call_soon(self.changed.emit)
+        return dict(zip(kinds, found, strict=True))
+
+    async def _list_one(self, kind: Kind) -> Diagnostic | None:
+        for _ in range(_ATTEMPTS):
+            generation = self._generations[kind]
+            try:
+                admitted = await self._read(kind)
+            except AssistantError as error:
+                return error.diagnostic
+            if generation == self._generations[kind]:
+                self._known[kind] = admitted
+                self._listed_at[kind] = self._clock()
+                self._to_renew.discard(kind)
+                if kind == "tool":
+                    self._tools = {tool.name: tool for tool in admitted.entries if isinstance(tool, ToolDefinition)}
+                return None
+        return self._diagnostic("list_incomplete", reason="it changes while it is read")
+
+    async def _read(self, kind: Kind) -> Admitted:
+        """Lists entries of a kind and converts them, in a thread: there may be thousands."""
+        connection, definition = self.connection, self.connection.definition
+        match kind:
+            case "tool":
+                return await asyncio.to_thread(admit_tools, definition, await connection.list_tools())
+            case "resource":
+                return await asyncio.to_thread(admit_resources, definition, await connection.list_resources())
+            case "template":
+                return await asyncio.to_thread(admit_templates, definition, await connection.list_resource_templates())
+            case "prompt":
+                return await asyncio.to_thread(admit_prompts, definition, await connection.list_prompts())
+
+    def _heard(self, which: str) -> None:
+        self.drop(_NOTICES[which])
+
+    def _state_changed(self) -> None:
+        if self.connection.state.status != "failed":
+            self._failed_at = None
+        elif self._failed_at is None:
+            self._failed_at = self._clock()
+            self.drop(KINDS)  # what it offers when it comes back is to be seen
+
+    def _renew(self) -> None:
+        self._gathering = None
+        if self._to_renew and self.connection.state.status == "connected":
+            self._renewing = asyncio.create_task(self.ensure(tuple(self._to_renew)))
+        else:
+            self.changed.emit()
+
+    def _diagnostic(self, code: str, **values: str) -> Diagnostic:
+        return Diagnostic(code, "search", self.connection.definition.name, dict(values))
