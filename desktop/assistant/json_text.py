@@ -26,12 +26,12 @@ _SPACE = re.compile(r"[ \t\r\n]*")
 _INDEX = re.compile("0|[1-9][0-9]{0,17}")
 #: For `bytes.translate`: 1 for what is structure when it stands between strings.
 _STRUCTURAL = bytes(byte in b"{}[],:" for byte in range(256))
-#: Numbers stay text (as bytes, so that they differ from strings): exact, comparable, of any length, and as fast.
-_decoder = json.JSONDecoder(parse_int=str.encode, parse_float=str.encode, parse_constant=str.encode)
+#: Integers stay text (as bytes, so that they differ from strings): Python refuses to convert very long ones.
+_decoder = json.JSONDecoder(parse_int=str.encode)
 
 
 def parse(text: str) -> Any:
-    """The value, its numbers as the bytes of their text. Raises ValueError for what is no JSON or nested too deep."""
+    """The value, its integers as the bytes of their digits. Raises ValueError for what is no JSON or nested too deep."""
     reader = Reader(text)
     content = reader.value()
     reader.end()
@@ -54,7 +54,7 @@ class Reader:
         self._skip_space()
 
     def value(self) -> Any:
-        """The value, its numbers as the bytes of their text."""
+        """The value, its integers as the bytes of their digits."""
         try:
             content, self.position = _decoder.raw_decode(self.text, self.position)
         except RecursionError as error:

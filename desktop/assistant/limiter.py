@@ -79,16 +79,22 @@ def shown(reader: Reader, server: str = "") -> Shown:
 def head(text: str, lines: int = MAX_LINES, size: int = MAX_BYTES) -> int:
     """How many characters of a text are shown: at most so many lines and bytes (UTF-8).
 
-    Whole lines with their line feed; where the first line alone is too long, as much of it as fits.
+    Whole lines with their line feed; of a line that alone has more bytes than that, as much as fits.
     """
-    start = text[:size].encode(errors="replace")[:size].decode(errors="ignore")
+    start = _prefix(text, size)
     end = 0
     for _ in range(lines):
         line_feed = start.find("\n", end)
         if line_feed < 0:
-            return len(text) if len(start) == len(text) else end or len(start)
+            break
         end = line_feed + 1
-    return end
+    else:
+        return end
+    if len(start) == len(text):
+        return len(text)
+    line = _prefix(text[end : end + size], size)
+    is_too_long = "\n" not in line and end + len(line) < len(text)
+    return len(start) if is_too_long else end
 
 
 def count_lines(text: str) -> int:
@@ -190,6 +196,11 @@ class _Writer:
         if block:
             self._shown.blocks.append((self._length, self._length + len(text), mime_type, structured))
         self._length += len(text)
+
+
+def _prefix(text: str, size: int) -> str:
+    """As much of a text as fits into so many bytes."""
+    return text[:size].encode(errors="replace")[:size].decode(errors="ignore")
 
 
 def _is(text: str, value: object) -> bool:

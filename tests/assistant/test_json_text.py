@@ -66,18 +66,18 @@ def test_json_that_would_grow_many_times_stays_as_it_is() -> None:
 
 
 @given(_VALUES)
-def test_values_read_as_python_reads_them_but_for_numbers(value: Any) -> None:
+def test_values_read_as_python_reads_them_but_for_integers(value: Any) -> None:
     text = json.dumps(value)
     reader = json_text.Reader(f"  {text}  ")
-    assert reader.value() == json.loads(text, parse_int=str.encode, parse_float=str.encode)
+    assert reader.value() == json.loads(text, parse_int=str.encode)
     reader.end()
 
 
-def test_numbers_are_equal_only_when_their_digits_are() -> None:
+def test_integers_of_any_length_are_told_apart_and_from_text() -> None:
     assert json_text.parse("[1, 12345678901234567890]") == json_text.parse("[1,12345678901234567890]")
+    assert json_text.parse("12345678901234567890") != json_text.parse("12345678901234567891")
     assert json_text.parse("1") != json_text.parse('"1"')
-    assert json_text.parse("12345678901234567890.1") != json_text.parse("12345678901234567890.2")
-    assert json_text.parse("1" * 5000) == b"1" * 5000
+    assert json_text.parse("1" * 5000) != json_text.parse("1" * 5001)
 
 
 @pytest.mark.parametrize("text", ["", "{", '{"a"}', '{"a":1,}', "[1 2]", "{1:2}", "1 2", "[" * 100_000])
@@ -92,8 +92,7 @@ def test_what_is_no_json_is_refused(text: str) -> None:
 
 def test_members_know_where_their_values_stand() -> None:
     reader = json_text.Reader('{"a": [1, {"b": 2}] , "c":3 }')
-    begins = {key: reader.position for key in reader.members()}
-    assert begins == {"a": 6, "c": 26}
+    assert [(key, reader.position) for key in reader.members()] == [("a", 6), ("c", 26)]
     assert list(json_text.Reader("{ }").members()) == []
     assert list(json_text.Reader("[ ]").elements()) == []
 
