@@ -159,6 +159,10 @@ CATALOGUE: dict[str, tuple[str, str]] = {
         "Unlock or install a keyring; until then keys are kept for this run only.",
     ),
     "storage_failed": ("A file could not be written: {reason}.", "Free some space or check the folder's permissions."),
+    "history_damaged": (
+        "The history could not be read; it is kept as {name}, and a new one was begun.",
+        "The file is in Deskhand's data folder.",
+    ),
     "operation_failed": ("The operation failed.", "The log has the details."),
 }
 
