@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QDialogButtonBox, QPushButton, QVBoxLayout, QWidge
 
 from desktop import links
 from desktop.ui import tasks, theme
+from desktop.ui.buttons import PrimaryButton
 from desktop.ui.chat.widgets import Card
 from desktop.ui.labels import PlainLabel
 from desktop.visible_text import visible
@@ -31,7 +32,7 @@ class LinkPrompt(Card):
         self._message = PlainLabel(tone="error")
         self._message.hide()
         buttons = QDialogButtonBox()
-        self._open = QPushButton(self.tr("Open in browser"))
+        self._open = PrimaryButton(self.tr("Open in browser"))
         copy = QPushButton(self.tr("Copy address"))
         layout = QVBoxLayout(self)
         layout.setContentsMargins(*[2 * theme.SPACING] * 4)

@@ -11,7 +11,15 @@ from collections.abc import Callable
 
 from PySide6.QtCore import QEvent, QObject, QRectF, QSize, Qt, QTimer
 from PySide6.QtGui import QColor, QGuiApplication, QPainter, QPaintEvent, QPalette, QPen
-from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QSizePolicy, QToolButton, QWidget
+from PySide6.QtWidgets import (
+    QAbstractScrollArea,
+    QFrame,
+    QLabel,
+    QProgressBar,
+    QSizePolicy,
+    QToolButton,
+    QWidget,
+)
 
 from desktop.ui import icons, theme
 from desktop.ui.labels import PlainLabel
@@ -162,3 +170,51 @@ class SlimScrollBars(QObject):
         colors = theme.colors()
         for bar in self._bars:
             bar.setStyleSheet(_SLIM_BARS.replace("HANDLE", colors.border).replace("HOVER", colors.muted))
+
+
+class Glyph(QLabel):
+    """A small icon that stands for a state, with the state's name for screen readers and as tool tip."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._icon, self._tone = "", ""
+        self.setFixedSize(16, 16)
+
+    def show_state(self, icon: str, tone: str, name: str) -> None:
+        if name != self.accessibleName():
+            self.setAccessibleName(name)
+            self.setToolTip(plain_tool_tip(name))
+        if (icon, tone) != (self._icon, self._tone):
+            self._icon, self._tone = icon, tone
+            self._draw()
+
+    def _draw(self) -> None:
+        if self._icon:
+            self.setPixmap(icons.pixmap(self._icon, 16, self._tone, scale=self.devicePixelRatioF()))
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.PaletteChange:
+            self._draw()
+
+
+class ProgressLine(QProgressBar):
+    """Progress as a thin line."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setRange(0, 1000)
+        self.setTextVisible(False)
+        self.setFixedHeight(4)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(QColor(theme.colors().border))
+        painter.drawRoundedRect(self.rect(), 2, 2)
+        done = QRectF(0, 0, self.width() * self.value() / self.maximum(), self.height())
+        if self.layoutDirection() == Qt.LayoutDirection.RightToLeft:
+            done.moveRight(self.width())
+        painter.setBrush(QColor(theme.colors().running))
+        painter.drawRoundedRect(done, 2, 2)

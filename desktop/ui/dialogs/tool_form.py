@@ -16,6 +16,7 @@ from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 from desktop.assistant import tool_arguments
 from desktop.errors import AssistantError
 from desktop.ui import messages, tasks, theme
+from desktop.ui.buttons import PrimaryButton
 from desktop.ui.dialogs.form_fields import MISSING, Field, FieldError, JsonField, make_field
 from desktop.ui.labels import PlainLabel
 
@@ -47,7 +48,7 @@ class ToolForm(QWidget):
         self._json.submitted.connect(self.submit)
         self._fault = PlainLabel(tone="error")
         self._fault.hide()
-        self._submit = QPushButton(submit)
+        self._submit = PrimaryButton(submit)
         self._submit.setDefault(True)
         self._submit.clicked.connect(self.submit)
         cancel = QPushButton(self.tr("Give up"))

@@ -1,0 +1,428 @@
+"""The chat: header, messages, composer, and the turns that run. Used by the main window.
+
+Each conversation runs its turn in a task of its own: looking at another one doesn't stop it, coming back shows it as it is. The
+events of a turn only say what to draw anew; what is drawn is the conversation itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtGui import QKeyEvent, QPalette
+from PySide6.QtWidgets import QApplication, QFrame, QHBoxLayout, QPushButton, QStackedWidget, QVBoxLayout, QWidget
+
+from desktop.assistant.conversation import Choice, Conversation, Form, Message, Notice, Text, ToolCall
+from desktop.assistant.events import MessageStarted, PartAdded, ToolsActivated, TurnEvent, TurnFinished
+from desktop.errors import AssistantError, Diagnostic
+from desktop.ui import model_menu, tasks, theme
+from desktop.ui.chat.answers import PersonAnswers
+from desktop.ui.chat.chat_header import ChatHeader
+from desktop.ui.chat.composer import Composer
+from desktop.ui.chat.empty_state import EmptyState
+from desktop.ui.chat.message_list import MessageList
+from desktop.ui.chat.message_widget import GUIDE, NoticeView, Surroundings, model_label
+from desktop.ui.chat.tool_call_card import ToolCallCard
+from desktop.ui.chat.widgets import Card
+from desktop.ui.labels import PlainLabel
+
+if TYPE_CHECKING:
+    from desktop.core import Core
+
+_WIDEST_COMPOSER = 800
+
+
+@dataclass(slots=True)
+class _Run:
+    """A turn, from Enter to its end."""
+
+    conversation: Conversation
+    text: str
+    task: asyncio.Task[None] | None = None
+    began: bool = False
+    """The assistant has taken the text: it is in the conversation."""
+
+
+class ChatPane(QWidget):
+    """Signals:
+    conversation_changed(str): The shown conversation is another one now, or has another title; its id.
+    running_changed(object): The ids of conversations whose turn runs, and of those that wait for the person.
+    model_menu_requested: The person wants to choose who answers.
+    settings_requested: The remedy for what went wrong is in the settings.
+    server_requested(str): It is at a server, by name.
+    """
+
+    conversation_changed = Signal(str)
+    running_changed = Signal(object, object)
+    model_menu_requested = Signal()
+    settings_requested = Signal()
+    server_requested = Signal(str)
+
+    def __init__(self, core: Core, answers: PersonAnswers, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._core = core
+        self._answers = answers
+        self._conversation = Conversation()
+        self._runs: dict[str, _Run] = {}
+        self._drafts: dict[str, str] = {}
+        self._faults: dict[str, Diagnostic] = {}
+        self._offered: set[str] = set()  # questions that had the focus
+        self._is_ready = hasattr(core, "assistant")
+
+        self._header = ChatHeader()
+        self._header.model_menu_requested.connect(self.model_menu_requested)
+        self._header.renamed.connect(self._rename)
+        self._header.unload_requested.connect(self._unload)
+        line = QFrame()
+        line.setFixedHeight(1)
+        line.setBackgroundRole(QPalette.ColorRole.Mid)
+        line.setAutoFillBackground(True)
+        self._messages = MessageList()
+        self._messages.grown.connect(self._show_attention)
+        self._messages.verticalScrollBar().valueChanged.connect(self._show_attention)
+        self._empty = EmptyState()
+        self._empty.suggested.connect(self._suggest)
+        self._middle = QStackedWidget()
+        self._middle.addWidget(self._empty)
+        self._middle.addWidget(self._messages)
+        self._strip = QVBoxLayout()
+        self._attention = _Attention()
+        self._attention.show_requested.connect(self._show_waiting_call)
+        self._attention.hide()
+        self._composer = Composer()
+        self._composer.sent.connect(self.send)
+        self._composer.stopped.connect(self.stop)
+        below = QVBoxLayout()
+        below.setSpacing(theme.SPACING)
+        below.addWidget(self._attention)
+        below.addLayout(self._strip)
+        below.addWidget(self._composer)
+        narrowed = QWidget()
+        narrowed.setMaximumWidth(_WIDEST_COMPOSER)
+        narrowed.setLayout(below)
+        below.setContentsMargins(0, 0, 0, 0)
+        middle = QHBoxLayout()
+        middle.setContentsMargins(2 * theme.SPACING, theme.SPACING, 2 * theme.SPACING, 2 * theme.SPACING)
+        middle.addStretch(1)
+        middle.addWidget(narrowed, 1000)
+        middle.addStretch(1)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(0)
+        layout.addWidget(self._header)
+        layout.addWidget(line)
+        layout.addWidget(self._middle, 1)
+        layout.addLayout(middle)
+        self.setBackgroundRole(QPalette.ColorRole.Base)
+        self.setAutoFillBackground(True)
+        self.setFocusProxy(self._composer)
+
+        answers.waiting_changed.connect(self._waiting_changed)
+        core.settings.changed.connect(lambda _: self._show_model())
+        core.started.connect(self._core_started)
+        self._show_model()
+        self._show_conversation()
+
+    @property
+    def conversation(self) -> Conversation:
+        """The conversation that is shown; a new one is not in the history before something is sent."""
+        return self._conversation
+
+    @property
+    def model_button(self) -> QWidget:
+        """Where the menu of models belongs."""
+        return self._header.model_button
+
+    @property
+    def busy(self) -> bool:
+        """Whether a turn of the shown conversation runs."""
+        return self._conversation.id in self._runs
+
+    def open_conversation(self, conversation: Conversation) -> None:
+        """Shows a conversation; one whose turn runs is shown as it is, whatever was loaded."""
+        run = self._runs.get(conversation.id)
+        self._switch(run.conversation if run is not None else conversation)
+
+    def new_conversation(self) -> None:
+        if self._conversation.messages or self.busy:
+            self._switch(Conversation())
+        self._composer.setFocus()
+
+    def forget(self, conversation_id: str) -> None:
+        """A conversation is deleted: its turn stops, and it is not shown any more."""
+        run = self._runs.get(conversation_id)
+        if run is not None and run.task is not None:
+            run.task.cancel()
+        self._drafts.pop(conversation_id, None)
+        if self._conversation.id == conversation_id:
+            self._switch(Conversation())
+
+    def send(self, text: str) -> None:
+        """Runs a turn of the shown conversation with what the person says; nothing while one runs, or for blank text."""
+        if self.busy or not text.strip():
+            return
+        conversation = self._conversation
+        run = _Run(conversation, text)
+        self._runs[conversation.id] = run
+        self._faults.pop(conversation.id, None)
+        self._composer.clear()
+        run.task = tasks.start(self._run(run), on_error=self)
+        self._messages.follow()
+        self._runs_changed()
+        self._show_state()
+
+    def stop(self) -> None:
+        """Stops the shown conversation's turn."""
+        run = self._runs.get(self._conversation.id)
+        if run is not None and run.task is not None:
+            run.task.cancel()
+
+    async def _run(self, run: _Run) -> None:
+        conversation = run.conversation
+        first = len(conversation.messages)
+        try:
+            await self._core.ready()
+            model = await self._core.language_model()
+            parts = [Text(run.text)]
+            async with aclosing(self._core.assistant.turn(conversation, model, parts)) as events:
+                async for event in events:
+                    if not run.began:
+                        run.began = True
+                        self._show_if_shown(conversation)
+                    self._take(conversation, event)
+        except AssistantError as error:
+            self._faults[conversation.id] = error.diagnostic
+        finally:
+            del self._runs[conversation.id]
+            self._ended(run, conversation.messages[first:])
+
+    def _take(self, conversation: Conversation, event: TurnEvent) -> None:
+        if conversation is not self._conversation:
+            return
+        match event:
+            case MessageStarted(message):
+                self._messages.add(message)
+                if len(conversation.messages) <= 2:
+                    self._title_changed()
+                return
+            case ToolsActivated():
+                self._show_tools()
+            case TurnFinished():
+                self._header.show_conversation(conversation)
+            case PartAdded(part) if not isinstance(part, Notice):
+                self._messages.touch(conversation.messages[-1])
+                self._messages.draw_now()  # the card is there before its question is open
+                return
+            case _:
+                pass
+        self._messages.touch(conversation.messages[-1])
+
+    def _ended(self, run: _Run, messages: list[Message]) -> None:
+        self._runs_changed()
+        if not run.began and not (self._draft(run.conversation.id)).strip():
+            self._set_draft(run.conversation.id, run.text)  # nothing is lost
+        if run.conversation is self._conversation:
+            for message in messages:
+                self._messages.touch(message)
+            self._messages.draw_now()
+            self._header.show_conversation(run.conversation)
+            self._show_state()
+
+    def _draft(self, conversation_id: str) -> str:
+        shown = conversation_id == self._conversation.id
+        return self._composer.text if shown else self._drafts.get(conversation_id, "")
+
+    def _set_draft(self, conversation_id: str, text: str) -> None:
+        if conversation_id == self._conversation.id:
+            self._composer.set_text(text)
+        else:
+            self._drafts[conversation_id] = text
+
+    def _switch(self, conversation: Conversation) -> None:
+        if conversation is self._conversation:
+            return
+        self._drafts[self._conversation.id] = self._composer.text
+        if not self._composer.text:
+            del self._drafts[self._conversation.id]
+        self._conversation = conversation
+        self._composer.set_text(self._drafts.pop(conversation.id, ""))
+        self._show_conversation()
+        self.conversation_changed.emit(conversation.id)
+
+    def _show_if_shown(self, conversation: Conversation) -> None:
+        if conversation is self._conversation:
+            self._show_state()
+
+    def _show_conversation(self) -> None:
+        around = Surroundings(self._conversation.id, self._answers, self._remedy, self._send_again)
+        self._messages.show_conversation(self._conversation, around)
+        self._header.show_conversation(self._conversation)
+        self._show_tools()
+        self._show_state()
+
+    def _show_state(self) -> None:
+        """Which of the parts are there: a greeting or messages, what keeps a message from being sent, Send or Stop."""
+        run = self._runs.get(self._conversation.id)
+        empty = not self._conversation.messages
+        self._middle.setCurrentWidget(self._empty if empty else self._messages)
+        if empty:
+            servers = self._core.catalog.servers() if self._is_ready else ()
+            self._empty.show_what_is_there(servers, guide=self._is_guide, starting=not self._is_ready)
+        while (item := self._strip.takeAt(0)) is not None:
+            if (widget := item.widget()) is not None:
+                widget.hide()
+                widget.deleteLater()
+        fault = self._faults.get(self._conversation.id)
+        if run is not None and not run.began:
+            self._strip.addWidget(_Waiting(run.text, ready=self._is_ready))
+        elif fault is not None:
+            around = Surroundings(self._conversation.id, self._answers, self._remedy, self._send_again)
+            self._strip.addWidget(NoticeView(Notice(fault), around))
+        self._composer.set_busy(run is not None)
+        if run is not None:
+            placeholder = self.tr("An answer is coming; Esc stops it")
+        elif self._is_guide:
+            placeholder = self.tr("Say what you need, and Guide finds the tool for it")
+        else:
+            placeholder = self.tr("Ask anything")
+        self._composer.set_placeholder(placeholder)
+
+    @property
+    def _is_guide(self) -> bool:
+        return not self._core.settings.values.model
+
+    def _show_model(self) -> None:
+        values = self._core.settings.values
+        self._header.show_model(
+            model_label(GUIDE) if self._is_guide else model_menu.title(values.model, values.api_base)
+        )
+        self._show_state()
+
+    def _show_tools(self) -> None:
+        self._header.show_tools(self._core.assistant.toolbox(self._conversation).tools if self._is_ready else ())
+
+    def _core_started(self) -> None:
+        self._is_ready = True
+        self._core.host.servers_changed.connect(self._show_state)
+        self._show_tools()
+        self._show_state()
+
+    def _waiting_changed(self) -> None:
+        self._runs_changed()
+        QTimer.singleShot(0, self, self._offer_question)  # when the cards have heard of it as well
+
+    def _offer_question(self) -> None:
+        """Gives a new question of Guide's the focus where the person is waiting for it, not writing."""
+        self._show_attention()
+        last = self._messages.last
+        for card in last.questions if last is not None else ():
+            if card.is_open and card.part_id not in self._offered:
+                self._offered.add(card.part_id)
+                focused = QApplication.focusWidget()
+                if focused is None or (self._composer.has_focus() and not self._composer.text):
+                    card.focus_question()
+
+    def _runs_changed(self) -> None:
+        waiting = {id_ for id_, run in self._runs.items() if self._waits_for_person(run.conversation)}
+        self.running_changed.emit(set(self._runs), waiting)
+
+    def _waits_for_person(self, conversation: Conversation) -> bool:
+        answers = self._answers
+        return any(
+            (isinstance(part, Choice | Form) and answers.waits_for(part.id))
+            or (isinstance(part, ToolCall) and answers.approval(conversation.id, part.id) is not None)
+            for message in conversation.messages[-1:]
+            for part in message.parts
+        )
+
+    def _waiting_calls(self) -> list[ToolCallCard]:
+        return self._messages.last.waiting_calls if self._messages.last is not None else []
+
+    def _show_attention(self) -> None:
+        calls = self._waiting_calls() if self.busy else []
+        self._attention.show_count(len(calls) if not any(map(self._messages.in_view, calls)) else 0)
+
+    def _show_waiting_call(self) -> None:
+        for card in self._waiting_calls()[:1]:
+            self._messages.show_widget(card)
+            card.setFocus()
+
+    def _title_changed(self) -> None:
+        self._header.show_conversation(self._conversation)
+        self.conversation_changed.emit(self._conversation.id)
+
+    def _rename(self, title: str) -> None:
+        self._conversation.title = title
+        if self._conversation.messages:
+            tasks.start(self._core.history.rename(self._conversation.id, title), on_error=self)
+        self._title_changed()
+
+    def _unload(self, native_name: str) -> None:
+        self._core.assistant.unload(self._conversation, native_name)
+        self._show_tools()
+
+    def _suggest(self, text: str) -> None:
+        self._composer.set_text(text)
+        self._composer.setFocus()
+
+    def _send_again(self) -> None:
+        said = next((message for message in reversed(self._conversation.messages) if message.role == "user"), None)
+        if said is not None:
+            self.send(said.text)
+
+    def _remedy(self, diagnostic: Diagnostic) -> None:
+        if diagnostic.server:
+            self.server_requested.emit(diagnostic.server)
+        else:
+            self.settings_requested.emit()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.key() == Qt.Key.Key_Escape and self.busy:
+            self.stop()
+        elif event.key() in (Qt.Key.Key_PageUp, Qt.Key.Key_PageDown):
+            self._messages.page(1 if event.key() == Qt.Key.Key_PageDown else -1)
+        else:
+            super().keyPressEvent(event)
+
+
+class _Waiting(Card):
+    """What was sent and can't be taken yet."""
+
+    def __init__(self, text: str, *, ready: bool) -> None:
+        super().__init__("info_background", "")
+        state = self.tr("Sending…") if ready else self.tr("Deskhand is starting; your message is sent in a moment.")
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(12, theme.SPACING, 12, theme.SPACING)
+        layout.setSpacing(theme.SPACING // 2)
+        layout.addWidget(PlainLabel(state, tone="muted"))
+        layout.addWidget(PlainLabel(" ".join(text[:400].split()), wrap=True))
+
+
+class _Attention(Card):
+    """Says that a decision is waited for, where that can't be seen.
+
+    Signals:
+        show_requested: It is to be shown.
+    """
+
+    show_requested = Signal()
+
+    def __init__(self) -> None:
+        super().__init__("warning_background", "")
+        self._label = PlainLabel(tone="warning", wrap=False)
+        show = QPushButton(self.tr("Show"))
+        show.setAutoDefault(False)
+        show.clicked.connect(self.show_requested)
+        layout = QHBoxLayout(self)
+        layout.setContentsMargins(12, 4, 4, 4)
+        layout.addWidget(self._label, 1)
+        layout.addWidget(show)
+
+    def show_count(self, count: int) -> None:
+        """`count`: of calls that wait; 0 hides it."""
+        one = self.tr("A call waits for your decision")
+        self._label.setText(one if count == 1 else self.tr("{count} calls wait for your decision").format(count=count))
+        self.setVisible(count > 0)

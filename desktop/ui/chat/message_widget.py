@@ -1,0 +1,303 @@
+"""A message as a column of parts, one widget a part. Used by ``message_list.py``.
+
+Show a new kind of content: a line in `MessageWidget._make`. Whatever changes in a message, `refresh` draws what is new.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from PySide6.QtCore import QDateTime, QLocale, Qt
+from PySide6.QtGui import QColor, QPainter, QPaintEvent, QResizeEvent
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QSizePolicy, QVBoxLayout, QWidget
+
+from desktop.assistant.conversation import Choice, Form, Image, Message, Notice, Part, Reasoning, Text, ToolCall
+from desktop.errors import Diagnostic
+from desktop.ui import icons, messages, theme
+from desktop.ui.chat.answers import PersonAnswers
+from desktop.ui.chat.code_block import CodeView
+from desktop.ui.chat.image_view import ImageView
+from desktop.ui.chat.markdown_view import MarkdownView
+from desktop.ui.chat.question_cards import ChoiceCard, FormCard
+from desktop.ui.chat.result_view import Remedy, remedy_text
+from desktop.ui.chat.text_view import TextView
+from desktop.ui.chat.tool_call_card import ToolCallCard
+from desktop.ui.chat.widgets import Card, CopyButton, Glyph, flat_button
+from desktop.ui.flow_layout import FlowLayout
+from desktop.ui.labels import PlainLabel
+from desktop.ui.messages import tr
+from desktop.visible_text import visible, visible_line
+
+#: Characters and lines of what a person wrote that are shown whole; more scrolls in its place.
+_LONGEST_WHOLE = 6000
+_MOST_LINES = 40
+_SCROLLED_LINES = 16
+_BUBBLE_SHARE = 0.85
+_BUBBLE_PADDING = 12
+GUIDE = "Guide"
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What the parts of a message need besides their content."""
+
+    conversation_id: str
+    answers: PersonAnswers
+    remedy: Remedy
+    """Called with the diagnostic whose button was pressed."""
+    send_again: Callable[[], None]
+
+
+class MessageWidget(QWidget):
+    """Attributes:
+    message: What it shows.
+    """
+
+    def __init__(
+        self, message: Message, surroundings: Surroundings, *, with_name: bool, parent: QWidget | None = None
+    ) -> None:
+        """`with_name`: the first message of an answer says which model answers."""
+        super().__init__(parent)
+        self.message = message
+        self._surroundings = surroundings
+        self._parts: list[tuple[Part, QWidget]] = []
+        self._waiting: PlainLabel | None = None
+        self._foot: QWidget | None = None
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self._layout = QVBoxLayout(self)
+        self._layout.setContentsMargins(0, 0, 0, 0)
+        self._layout.setSpacing(theme.SPACING)
+        self._fixed = 0
+        if message.role == "user":
+            self.setAccessibleName(self.tr("You"))
+        else:
+            name = model_label(message.model)
+            self.setAccessibleName(name)
+            if with_name:
+                self._layout.addWidget(PlainLabel(name, tone="muted", bold=True))
+                self._fixed = 1
+        self.refresh()
+
+    @property
+    def questions(self) -> list[ChoiceCard | FormCard]:
+        return [widget for _, widget in self._parts if isinstance(widget, ChoiceCard | FormCard)]
+
+    @property
+    def waiting_calls(self) -> list[ToolCallCard]:
+        """Cards that ask for the person's decision."""
+        return [widget for _, widget in self._parts if isinstance(widget, ToolCallCard) and widget.waits]
+
+    def refresh(self) -> None:
+        """Draws the message as it is now; what has not changed stays."""
+        parts = self.message.parts
+        while len(self._parts) > len(parts) or any(
+            old is not new for (old, _), new in zip(self._parts, parts, strict=False)
+        ):
+            _remove(self._layout, self._parts.pop()[1])
+        last = len(self._parts) - 1
+        for index, (part, widget) in enumerate(self._parts):
+            self._update(part, widget, grows=index == last == len(parts) - 1 and not self.message.finished)
+        for index in range(len(self._parts), len(parts)):
+            widget = self._make(parts[index], grows=index == len(parts) - 1 and not self.message.finished)
+            self._parts.append((parts[index], widget))
+            self._layout.insertWidget(self._fixed + index, widget)
+        self._show_waiting()
+        self._show_foot()
+
+    def _make(self, part: Part, *, grows: bool) -> QWidget:
+        around = self._surroundings
+        match part:
+            case Text() if self.message.role == "user":
+                return Bubble(part.text, self)
+            case Text():
+                view = MarkdownView(self)
+                view.set_source(part.text, finished=not grows)
+                return view
+            case Reasoning():
+                return ReasoningView(part, self)
+            case Image():
+                return ImageView(part, self)
+            case Notice():
+                return NoticeView(part, around, self)
+            case ToolCall():
+                return ToolCallCard(part, around.conversation_id, around.answers, around.remedy, self)
+            case Choice():
+                return ChoiceCard(part, around.answers, self)
+            case Form():
+                return FormCard(part, around.answers, self)
+
+    def _update(self, part: Part, widget: QWidget, *, grows: bool) -> None:
+        if isinstance(widget, MarkdownView) and isinstance(part, Text):
+            widget.set_source(part.text, finished=not grows)
+        elif isinstance(widget, ToolCallCard | ChoiceCard | FormCard | ReasoningView):
+            widget.refresh()
+
+    def _show_waiting(self) -> None:
+        """A line while nothing of the answer is there yet."""
+        waits = self.message.role == "assistant" and not self.message.finished and not self.message.parts
+        if waits and self._waiting is None:
+            self._waiting = PlainLabel(self.tr("Working on it…"), tone="muted")
+            self._layout.addWidget(self._waiting)
+        elif not waits and self._waiting is not None:
+            _remove(self._layout, self._waiting)
+            self._waiting = None
+
+    def _show_foot(self) -> None:
+        """Copy and the time, under what has text."""
+        if self._foot is None and self.message.finished and self.message.text.strip():
+            self._foot = _Foot(self.message, self)
+            self._layout.addWidget(self._foot)
+
+
+def model_label(title: str) -> str:
+    """What answers, as it is shown; Guide says what it is wherever it shows."""
+    if title == GUIDE:
+        return tr("Guide · finds and runs tools; no language model")
+    return visible_line(title, 120) or tr("Assistant")
+
+
+class Bubble(QWidget):
+    """What the person wrote: as it is, at the far side of the column."""
+
+    def __init__(self, text: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        shown = visible(text)
+        self._whole = len(shown) <= _LONGEST_WHOLE and shown.count("\n") < _MOST_LINES
+        self.view: TextView | CodeView
+        if self._whole:
+            self.view = TextView(self)
+            self.view.plain(shown)
+        else:
+            self.view = CodeView(wrap=True, most_lines=_SCROLLED_LINES, parent=self)
+            self.view.setFont(self.font())
+            self.view.set_text(shown)
+        self.view.setAccessibleName(self.tr("You wrote"))
+        self._layout = QHBoxLayout(self)
+        self._layout.setSpacing(0)
+        self._layout.addWidget(self.view)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+
+    def _fit(self) -> None:
+        widest = round(self.width() * _BUBBLE_SHARE) - 2 * _BUBBLE_PADDING
+        width = self.view.width_of_text(widest) if isinstance(self.view, TextView) else widest
+        margins = self._layout.contentsMargins()
+        start = self.width() - width - _BUBBLE_PADDING
+        left, right = (start, _BUBBLE_PADDING) if not self._mirrored() else (_BUBBLE_PADDING, start)
+        if (margins.left(), margins.right()) != (left, right):
+            self._layout.setContentsMargins(left, theme.SPACING, right, theme.SPACING)
+
+    def _mirrored(self) -> bool:
+        return self.layoutDirection() == Qt.LayoutDirection.RightToLeft
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._fit()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(QColor(theme.colors().own_message))
+        ground = self.view.geometry().adjusted(-_BUBBLE_PADDING, -theme.SPACING, _BUBBLE_PADDING, theme.SPACING)
+        painter.drawRoundedRect(ground, 12, 12)
+
+
+class ReasoningView(QWidget):
+    """What a model shows of its reasoning: folded away behind a line."""
+
+    def __init__(self, part: Reasoning, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._part = part
+        self._view: CodeView | None = None
+        self._toggle = flat_button("right", self.tr("Reasoning"), text=self.tr("Reasoning"))
+        self._toggle.clicked.connect(self.toggle)
+        self._layout = QVBoxLayout(self)
+        self._layout.setContentsMargins(0, 0, 0, 0)
+        self._layout.setSpacing(0)
+        self._layout.addWidget(self._toggle)
+
+    def toggle(self) -> None:
+        if self._view is None:
+            self._view = CodeView(wrap=True, most_lines=_SCROLLED_LINES, parent=self)
+            self._view.setFont(self.font())
+            self._view.setAccessibleName(self.tr("Reasoning"))
+            self._layout.addWidget(self._view)
+        else:
+            _remove(self._layout, self._view)
+            self._view = None
+        icons.set_icon(self._toggle, "right" if self._view is None else "down")
+        self.refresh()
+
+    def refresh(self) -> None:
+        if self._view is not None:
+            self._view.set_text(visible(self._part.text))
+
+
+class NoticeView(Card):
+    """Something Deskhand says in the conversation: what happened, and what can be done."""
+
+    def __init__(self, part: Notice, around: Surroundings, parent: QWidget | None = None) -> None:
+        tone = {"info": "muted", "warning": "warning", "error": "error"}.get(part.severity, "error")
+        ground = f"{part.severity}_background" if tone == part.severity else "code"
+        super().__init__(ground, "", parent)
+        words = messages.words(part.diagnostic)
+        glyph = Glyph()
+        glyph.show_state("information" if tone == "muted" else tone, tone, words.title)
+        texts = QVBoxLayout()
+        texts.setSpacing(theme.SPACING // 2)
+        texts.addWidget(PlainLabel(words.title, bold=True, tone="" if tone == "muted" else tone))
+        if part.severity != "info":
+            texts.addWidget(PlainLabel(" ".join(each for each in (words.detail, words.remedy) if each)))
+        buttons = FlowLayout()
+        for text, act in self._acts(part.diagnostic, around):
+            button = QPushButton(text)
+            button.setAutoDefault(False)
+            button.clicked.connect(act)
+            buttons.addWidget(button)
+        if buttons.count():
+            texts.addLayout(buttons)
+        layout = QHBoxLayout(self)
+        layout.setContentsMargins(12, theme.SPACING, 12, theme.SPACING)
+        layout.setSpacing(theme.SPACING)
+        layout.addWidget(glyph, 0, Qt.AlignmentFlag.AlignTop)
+        layout.addLayout(texts, 1)
+        self.setAccessibleName(words.title)
+
+    def _acts(self, diagnostic: Diagnostic, around: Surroundings) -> list[tuple[str, Callable[[], None]]]:
+        acts: list[tuple[str, Callable[[], None]]] = []
+        if text := remedy_text(diagnostic):
+            acts.append((text, lambda: around.remedy(diagnostic)))
+        if diagnostic.code in _WORTH_ANOTHER_TRY:
+            acts.append((self.tr("Send again"), around.send_again))
+        return acts
+
+
+_WORTH_ANOTHER_TRY = frozenset({"model_unreachable", "model_rate_limited", "model_failed", "model_refused_tool"})
+
+
+class _Foot(QWidget):
+    def __init__(self, message: Message, parent: QWidget) -> None:
+        super().__init__(parent)
+        time_ = QDateTime.fromSecsSinceEpoch(int(message.created))
+        shown = QLocale().toString(time_.time(), QLocale.FormatType.ShortFormat)
+        label = PlainLabel(shown, tone="muted", scale=0.9, wrap=False)
+        label.setToolTip(QLocale().toString(time_, QLocale.FormatType.LongFormat))
+        copy = CopyButton(self.tr("Copy message"), lambda: message.text, self)
+        layout = QHBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(theme.SPACING // 2)
+        if message.role == "user":
+            layout.addStretch()
+            layout.addWidget(label)
+            layout.addWidget(copy)
+        else:
+            layout.addWidget(copy)
+            layout.addWidget(label)
+            layout.addStretch()
+
+
+def _remove(layout: QVBoxLayout, widget: QWidget) -> None:
+    layout.removeWidget(widget)
+    widget.hide()
+    widget.deleteLater()
