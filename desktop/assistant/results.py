@@ -11,10 +11,8 @@ folder that carries their owner, so that only what a dead owner left behind is s
 from __future__ import annotations
 
 import asyncio
-import errno
 import hashlib
 import json
-import os
 import re
 import secrets
 import shutil
@@ -29,7 +27,7 @@ from desktop.assistant import limiter, stored_result
 from desktop.assistant.conversation import Block, Image, SpilledFile, ToolOutput
 from desktop.assistant.json_text import Reader
 from desktop.assistant.large_message import LARGE_META, NOT_VALID, Facts
-from desktop.errors import AssistantError, Diagnostic
+from desktop.errors import AssistantError, Diagnostic, os_reason
 from desktop.paths import private_folder
 
 if TYPE_CHECKING:
@@ -231,8 +229,8 @@ class ResultStore:
                     raise OSError(facts.error, "")
                 output.spilled = self._keep(facts, conversation_id, id_)
             except OSError as error:
-                diagnostic = Diagnostic("storage_failed", "storage", values={"reason": _reason(error)})
-                closing.append(f"The rest could not be kept: {_reason(error)}.")
+                diagnostic = Diagnostic("storage_failed", "storage", values={"reason": os_reason(error)})
+                closing.append(f"The rest could not be kept: {os_reason(error)}.")
                 output.warning = str(diagnostic)
             else:
                 closing.append(
@@ -360,13 +358,3 @@ def _failed(file: Path, status: int) -> bytes:
 def _discard(file: Path) -> None:
     with suppress(OSError):
         file.unlink()
-
-
-def _reason(error: OSError) -> str:
-    match error.errno:
-        case errno.ENOSPC | errno.EDQUOT | errno.EFBIG:
-            return "there is no space left"
-        case errno.EACCES | errno.EPERM | errno.EROFS:
-            return "the folder can't be written to"
-        case _:
-            return os.strerror(error.errno or errno.EIO)

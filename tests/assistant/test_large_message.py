@@ -210,7 +210,7 @@ async def test_without_space_the_head_is_shown(store: ResultStore) -> None:
         parsed = mcp_types.CallToolResult.model_validate(result)
         output = await store.output(parsed, conversation_id="c1", server="files")
     assert output.text.startswith("x" * 51_200)
-    assert output.text.endswith("The rest could not be kept: there is no space left.]")
+    assert output.text.endswith("The rest could not be kept: the system refused (EFBIG).]")
     assert "storage_failed" in output.warning
 
 

@@ -402,8 +402,8 @@ class TestStorage:
         with no_space_left():
             output = await shown(store, texts("x" * 60_000))
         assert output.text.startswith("x" * 51_200 + "\n\n[Shown: the first 51200 of 60000 characters, 1 of 1 lines.")
-        assert output.text.endswith("The rest could not be kept: there is no space left.]")
-        assert output.warning.startswith("[storage_failed] A file could not be written: there is no space left.")
+        assert output.text.endswith("The rest could not be kept: the system refused (EFBIG).]")
+        assert output.warning.startswith("[storage_failed] A file could not be written: the system refused (EFBIG).")
         assert output.spilled is None
         assert output.diagnostic is None
         assert files(store) == []
