@@ -34,6 +34,8 @@ class Values:
     window_geometry: str = ""
     """Base64 of Qt's own form."""
     window_state: str = ""
+    side_panes: list[str] = field(default_factory=lambda: ["panels", "conversations"])
+    """Those that are shown, the one that goes first where there is room for one only last."""
 
 
 class Settings:

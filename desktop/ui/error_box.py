@@ -19,15 +19,18 @@ from PySide6.QtWidgets import (
     QDialogButtonBox,
     QHBoxLayout,
     QLabel,
-    QPlainTextEdit,
     QVBoxLayout,
     QWidget,
 )
 
 from desktop.errors import AssistantError, Diagnostic
 from desktop.ui import icons, messages, theme
+from desktop.ui.fixed_text import FixedText
 from desktop.ui.labels import PlainLabel
 from desktop.visible_text import visible, visible_line
+
+#: Pixels.
+_WIDTH = 440
 
 logger = logging.getLogger(__name__)
 
@@ -68,33 +71,35 @@ class ErrorBox(QDialog):
         texts.addWidget(PlainLabel(words.detail, selectable=True))
         if words.remedy:
             texts.addWidget(PlainLabel(words.remedy, tone="muted", selectable=True))
+        texts.addStretch(1)
         head = QHBoxLayout()
         head.setSpacing(2 * theme.SPACING)
         head.addWidget(glyph)
         head.addLayout(texts, 1)
 
-        self._shown_details = QPlainTextEdit(visible(details))
-        self._shown_details.setReadOnly(True)
-        self._shown_details.setVisible(False)
-        self._shown_details.setAccessibleName(self.tr("Details"))
-        self._shown_details.setMinimumHeight(160)
-        self._shown_details.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
+        self._shown_details = FixedText(visible(details), self.tr("Details"), most_lines=16)
+        self._shown_details.hide()
         buttons = QDialogButtonBox()
         self._toggle = buttons.addButton(self.tr("Show details"), QDialogButtonBox.ButtonRole.ActionRole)
         copy = buttons.addButton(self.tr("Copy details"), QDialogButtonBox.ButtonRole.ActionRole)
         close = buttons.addButton(self.tr("Close"), QDialogButtonBox.ButtonRole.RejectRole)
+        for button in (self._toggle, copy):
+            button.setAutoDefault(False)
         close.setDefault(True)
+        close.setFocus()
         self._toggle.clicked.connect(self._toggle_details)
         copy.clicked.connect(lambda: QGuiApplication.clipboard().setText(self.details))
         close.clicked.connect(self.close)
 
         layout = QVBoxLayout(self)
+        layout.setSizeConstraint(QVBoxLayout.SizeConstraint.SetNoConstraint)  # `_fit` knows better
         layout.setContentsMargins(*[2 * theme.SPACING] * 4)
         layout.setSpacing(2 * theme.SPACING)
         layout.addLayout(head)
-        layout.addWidget(self._shown_details, 1)
+        layout.addWidget(self._shown_details)
         layout.addWidget(buttons)
-        self.setMinimumWidth(440)
+        self.setMinimumWidth(_WIDTH)
+        self._fit()
 
     def show_once(self) -> None:
         """Shows the box, or brings up the one that already says the same."""
@@ -114,7 +119,12 @@ class ErrorBox(QDialog):
         shown = not self._shown_details.isVisible()
         self._shown_details.setVisible(shown)
         self._toggle.setText(self.tr("Hide details") if shown else self.tr("Show details"))
-        self.adjustSize()
+        self._fit()
+
+    def _fit(self) -> None:
+        """As high as its texts at its width; Qt's own guess is for a narrower one."""
+        width = max(self.width() if self.isVisible() else 0, _WIDTH)
+        self.resize(width, self.layout().totalHeightForWidth(width))  # type: ignore[union-attr]  # it has a layout
 
 
 def _single(error: BaseException) -> Iterator[BaseException]:

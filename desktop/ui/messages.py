@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from PySide6.QtCore import QCoreApplication
 
 from desktop.errors import Diagnostic
-from desktop.visible_text import visible_line
+from desktop.visible_text import visible
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,8 @@ def tr(text: str) -> str:
 
 def words(diagnostic: Diagnostic) -> Words:
     """A diagnostic in words, hidden characters in its values made visible."""
-    values = _Values({name: visible_line(str(value), 300) for name, value in diagnostic.values.items()})
+    # Not `visible_line`: the space that some values begin with belongs to the sentence.
+    values = _Values({name: visible(str(value))[:300] for name, value in diagnostic.values.items()})
     return Words(*(text.format_map(values) for text in _sentences()[diagnostic.code]))
 
 
@@ -116,7 +117,7 @@ def _sentences() -> dict[str, tuple[str, str, str]]:
         "server_exited": (
             tr("Server ended"),
             tr("The server's process ended{status}{outcome}."),
-            tr("Its last lines below may say why; the log has more."),
+            tr("Its last lines may say why; the log has more."),
         ),
         "session_lost": (
             tr("Connection was forgotten"),
@@ -295,6 +296,11 @@ def _sentences() -> dict[str, tuple[str, str, str]]:
             tr("File could not be written"),
             tr("A file could not be written: {reason}."),
             tr("Free some space, or check the folder's permissions."),
+        ),
+        "history_damaged": (
+            tr("The history is damaged"),
+            tr("The history could not be read; it is kept as {name}, and a new one was begun."),
+            tr("The file is in Deskhand's data folder."),
         ),
         "operation_failed": (
             tr("The operation failed"),

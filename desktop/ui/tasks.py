@@ -36,6 +36,16 @@ def start(coroutine: Coroutine[Any, Any, Result], *, on_error: QWidget | None = 
     return task
 
 
+async def end(time_limit: float) -> None:
+    """Cancels what was started and waits for it, at most that many seconds. For the end of the program."""
+    own = asyncio.current_task()
+    left = {task for task in _running if task is not own}
+    for task in left:
+        task.cancel()
+    if left:
+        await asyncio.wait(left, timeout=time_limit)
+
+
 async def opened(dialog: QDialog) -> int:
     """Opens a dialog (window-modal, the loop goes on) and waits for its result code; 0 when its window goes away.
 

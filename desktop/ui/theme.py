@@ -128,6 +128,7 @@ _DARK_ROLES = {
     _Role.ToolTipBase: "#e6e8eb",
     _Role.ToolTipText: "#1b1f24",
 }
+_DARK_BOX = "#676e79"
 _DISABLED_TEXT = {False: "#8a929c", True: "#70767f"}
 
 
@@ -161,6 +162,11 @@ def apply(scheme: ColorScheme, *, font_size: int = 0) -> None:
     hints.setColorScheme(wanted)  # title bars and the platform's own dialogs
     dark = (hints.colorScheme() if scheme == "system" else wanted) == Qt.ColorScheme.Dark
     QApplication.setPalette(palette(dark=dark))
+    boxes = palette(dark=dark)
+    if dark:  # the style's outline is darker than the window: an empty box would not be seen
+        boxes.setColor(_Role.Base, QColor(_DARK_BOX))
+    for kind in ("QCheckBox", "QRadioButton"):
+        QApplication.setPalette(boxes, kind)
     font = QFont(_theme.platform_font)
     if font_size:
         font.setPointSize(font_size)

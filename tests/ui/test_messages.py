@@ -39,6 +39,9 @@ def test_values_stand_in_the_sentence_with_hidden_characters_visible() -> None:
     assert said.detail == "The environment variable TOK\\u202EEN that the definition names is not set."
 
 
-def test_a_missing_value_is_left_out() -> None:
+def test_a_missing_value_is_left_out_and_one_that_begins_with_a_space_keeps_it() -> None:
+    assert messages.message(Diagnostic("server_exited", values={"status": " with status 1"})) == (
+        "The server's process ended with status 1."
+    )
     assert messages.message(Diagnostic("server_exited")) == "The server's process ended."
     assert messages.hint(Diagnostic("cancelled")) == ""

@@ -12,11 +12,12 @@ import shiboken6
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QDialog, QDialogButtonBox, QLineEdit, QPlainTextEdit, QPushButton, QWidget
+from PySide6.QtWidgets import QApplication, QDialog, QDialogButtonBox, QLineEdit, QPushButton, QWidget
 
 from desktop.errors import AssistantError
 from desktop.ui import tasks
 from desktop.ui.error_box import ErrorBox, report
+from desktop.ui.fixed_text import FixedText
 from desktop.ui.labels import PlainLabel
 
 pytestmark = pytest.mark.anyio
@@ -79,7 +80,7 @@ async def test_details_unfold() -> None:
     [box] = boxes()
     toggle = next(button for button in box.findChildren(QPushButton) if button.text() == "Show details")
     QTest.keyClick(toggle, Qt.Key.Key_Space)
-    details = box.findChild(QPlainTextEdit)
+    details = box.findChild(FixedText)
     assert details.isVisible()
     assert "[timeout]" in details.toPlainText()
     assert toggle.text() == "Hide details"

@@ -1,0 +1,233 @@
+"""The window: conversations at one side, the chat in the middle, panels at the other side; menus and shortcuts.
+
+Made by ``app.py`` while the event loop runs. It joins the parts of the window; what they do is their own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QByteArray, QPoint, Qt, Signal
+from PySide6.QtGui import QAction, QCloseEvent, QColor, QKeySequence, QPainter, QPaintEvent, QResizeEvent
+from PySide6.QtWidgets import QMainWindow, QMenu, QSplitter, QSplitterHandle, QTabWidget, QWidget
+
+from desktop.ui import icons, tasks, theme
+from desktop.ui.chat.chat_pane import ChatPane
+from desktop.ui.chat.conversation_list import ConversationList
+from desktop.ui.dialogs.settings_dialog import SettingsDialog
+from desktop.ui.model_menu import ModelMenu
+from desktop.ui.panels.servers_panel import ServersPanel
+from desktop.ui.settings_change import change
+from desktop.visible_text import visible_line
+
+if TYPE_CHECKING:
+    from desktop.core import Core
+    from desktop.ui.chat.answers import PersonAnswers
+
+_DEFAULT_SIZE = (1200, 760)
+_DEFAULT_WIDTHS = (230, 620, 320)
+#: Pixels; a side pane that would leave the chat less is put away.
+_NARROWEST_CHAT = 340
+
+
+class MainWindow(QMainWindow):
+    """Signals:
+    closed: The person closed the window: Deskhand is to quit.
+    """
+
+    closed = Signal()
+
+    def __init__(self, core: Core, answers: PersonAnswers) -> None:
+        super().__init__()
+        self._core = core
+        self._loading: asyncio.Task[None] | None = None
+        self.setWindowTitle("Deskhand")
+        self.setWindowIcon(icons.application_icon())
+        self.conversations = ConversationList(core.history)
+        self.chat = ChatPane(core, answers)
+        self.servers = ServersPanel(core)
+        self.panels = QTabWidget()
+        self.panels.setDocumentMode(True)
+        self.panels.addTab(self.servers, self.tr("Servers"))
+        self._splitter = _Splitter(Qt.Orientation.Horizontal)
+        self._splitter.setChildrenCollapsible(False)
+        for widget in (self.conversations, self.chat, self.panels):
+            self._splitter.addWidget(widget)
+        self._splitter.setStretchFactor(1, 1)
+        self._splitter.setSizes(list(_DEFAULT_WIDTHS))
+        self.setCentralWidget(self._splitter)
+        self._side_panes: dict[str, QWidget] = {"panels": self.panels, "conversations": self.conversations}
+        self._make_menus()
+        self.conversations.chosen.connect(self._open_conversation)
+        self.conversations.new_requested.connect(self._new_conversation)
+        self.conversations.deleted.connect(self.chat.forget)
+        self.chat.conversation_changed.connect(self._conversation_changed)
+        self.chat.running_changed.connect(self.conversations.show_states)
+        self.chat.model_menu_requested.connect(self._open_model_menu)
+        self.chat.settings_requested.connect(self.open_settings)
+        self.chat.server_requested.connect(self._show_server)
+        core.settings.changed.connect(self._settings_changed)
+        self._restore()
+        self.chat.setFocus()
+
+    def open_settings(self, page: int = 0) -> None:
+        """Opens the settings on one of their pages."""
+        tasks.start(tasks.opened(SettingsDialog(self._core, self, page=page)), on_error=self)
+
+    def _make_menus(self) -> None:
+        file = self.menuBar().addMenu(self.tr("&File"))
+        self._add(file, self.tr("&New conversation"), "Ctrl+N", self._new_conversation)
+        self._add(file, self.tr("&Find a conversation"), "Ctrl+F", self._find_conversation)
+        file.addSeparator()
+        self._add(file, self.tr("&Add a server…"), "", self.servers.add_server)
+        self._add(file, self.tr("&Settings…"), "Ctrl+,", self.open_settings)
+        file.addSeparator()
+        self._add(file, self.tr("&Quit"), "Ctrl+Q", self.close)
+        go = self.menuBar().addMenu(self.tr("&Go"))
+        self._add(go, self.tr("&Write a message"), "Ctrl+L", self.chat.setFocus)
+        self._add(go, self.tr("Choose a &model"), "Ctrl+M", self._open_model_menu)
+        self._add(go, self.tr("&Servers"), "Ctrl+Shift+S", self._show_server)
+        view = self.menuBar().addMenu(self.tr("&View"))
+        toggles = {
+            "conversations": (self.tr("&Conversations"), "Ctrl+Shift+L"),
+            "panels": (self.tr("&Side panel"), "Ctrl+Shift+P"),
+        }
+        self._toggles: dict[str, QAction] = {}
+        for name, (text, shortcut) in toggles.items():
+            self._toggles[name] = self._add(view, text, shortcut, lambda name=name: self._toggle(name))
+            self._toggles[name].setCheckable(True)
+
+    def _add(self, menu: QMenu, text: str, shortcut: str, run: Callable[[], object]) -> QAction:
+        action = QAction(text, self)
+        action.setShortcut(QKeySequence(shortcut))
+        action.triggered.connect(lambda: run())
+        menu.addAction(action)
+        return action
+
+    # Conversations
+
+    def _new_conversation(self) -> None:
+        self._stop_loading()
+        self.chat.new_conversation()
+        self.chat.setFocus()
+
+    def _open_conversation(self, id_: str) -> None:
+        self._stop_loading()
+        self._loading = tasks.start(self._load(id_), on_error=self)
+
+    async def _load(self, id_: str) -> None:
+        self.chat.open_conversation(await self._core.history.load(id_))
+        self.chat.setFocus()
+
+    def _stop_loading(self) -> None:
+        """Of two conversations that are chosen one after the other, the later opens."""
+        if self._loading is not None:
+            self._loading.cancel()
+
+    def _conversation_changed(self, id_: str) -> None:
+        self.conversations.show_current(id_)
+        title = visible_line(self.chat.conversation.title, 100)
+        self.setWindowTitle(f"{title} – Deskhand" if title else "Deskhand")
+
+    def _find_conversation(self) -> None:
+        self._want("conversations")
+        self.conversations.focus_search()
+
+    # Panes
+
+    def _show_server(self, name: str = "") -> None:
+        """Gives the keyboard to a server in the panel, or to the first one."""
+        self._want("panels")
+        self.panels.setCurrentWidget(self.servers)
+        self.servers.focus_server(name)
+
+    def _toggle(self, name: str) -> None:
+        if self._side_panes[name].isVisible():
+            wanted = [each for each in self._core.settings.values.side_panes if each != name]
+            change(self._core.settings, self, side_panes=wanted)
+            self._fit()
+        else:
+            self._want(name)
+
+    def _want(self, name: str) -> None:
+        """Shows a side pane; it goes before the other one where there is room for one only."""
+        others = [each for each in self._core.settings.values.side_panes if each != name]
+        change(self._core.settings, self, side_panes=[*others, name])
+        self._fit()
+
+    def _fit(self) -> None:
+        """Shows the side panes that are wanted, the latest first, as long as they leave room for the chat."""
+        room = self.width() - _NARROWEST_CHAT
+        for name in reversed(self._core.settings.values.side_panes):
+            pane = self._side_panes.get(name)
+            if pane is not None:
+                room -= max(pane.minimumWidth(), pane.minimumSizeHint().width())
+                pane.setVisible(room >= 0)
+        for name, pane in self._side_panes.items():
+            if name not in self._core.settings.values.side_panes:
+                pane.hide()
+            self._toggles[name].setChecked(not pane.isHidden())
+
+    # Models, settings
+
+    def _open_model_menu(self) -> None:
+        menu = ModelMenu(self._core.settings, self)
+        menu.settings_requested.connect(lambda: self.open_settings(0))
+        button = self.chat.model_button
+        menu.popup(button.mapToGlobal(QPoint(0, button.height())))
+
+    def _settings_changed(self, names: frozenset[str]) -> None:
+        values = self._core.settings.values
+        if names & {"color_scheme", "font_size"}:
+            theme.apply(values.color_scheme, font_size=values.font_size)  # type: ignore[arg-type]  # checked when read
+
+    # Size and place
+
+    def _restore(self) -> None:
+        values = self._core.settings.values
+        self.resize(*_DEFAULT_SIZE)
+        if values.window_geometry:
+            self.restoreGeometry(_decoded(values.window_geometry))
+        if values.window_state:
+            self._splitter.restoreState(_decoded(values.window_state))
+        self._fit()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._fit()
+
+    def closeEvent(self, event: QCloseEvent) -> None:
+        change(
+            self._core.settings,
+            self,
+            window_geometry=_encoded(self.saveGeometry()),
+            window_state=_encoded(self._splitter.saveState()),
+        )
+        event.accept()
+        self.closed.emit()
+
+
+class _Splitter(QSplitter):
+    """Panes parted by a thin line."""
+
+    def createHandle(self) -> QSplitterHandle:
+        return _Line(self.orientation(), self)
+
+
+class _Line(QSplitterHandle):
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.fillRect(self.width() // 2, 0, 1, self.height(), QColor(theme.colors().border))
+        painter.end()
+
+
+def _encoded(state: QByteArray) -> str:
+    return base64.b64encode(state.data()).decode()
+
+
+def _decoded(text: str) -> QByteArray:
+    """Whatever the settings file holds; Qt refuses what it can't use."""
+    return QByteArray.fromBase64(text.encode("ascii", "replace"))

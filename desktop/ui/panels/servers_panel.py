@@ -1,0 +1,457 @@
+"""The servers at the side of the window: each with its state as it is now, and the next step when one needs the person.
+
+Used by the main window. It follows the host's signals and draws at most some 20 times a second, only what changed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from PySide6.QtCore import QPoint, Qt, QTimer, Signal
+from PySide6.QtGui import QAction, QContextMenuEvent, QKeyEvent
+from PySide6.QtWidgets import (
+    QGridLayout,
+    QHBoxLayout,
+    QMenu,
+    QScrollArea,
+    QSizePolicy,
+    QStackedWidget,
+    QVBoxLayout,
+    QWidget,
+)
+
+from desktop import links
+from desktop.errors import AssistantError, Diagnostic
+from desktop.host import server_config
+from desktop.host.server_state import ServerState
+from desktop.ui import icons, tasks, theme
+from desktop.ui.buttons import PrimaryButton
+from desktop.ui.chat.widgets import Card, ElidedLabel, SlimScrollBars, flat_button, plain_tool_tip
+from desktop.ui.dialogs.confirmation import confirmed
+from desktop.ui.dialogs.log_dialog import LogDialog
+from desktop.ui.dialogs.server_editor import ServerEditor
+from desktop.ui.labels import PlainLabel
+from desktop.ui.messages import tr
+from desktop.ui.panels.server_details import Block, ConsentBlock, FailureBlock, FaultBlock
+from desktop.visible_text import visible_line
+
+if TYPE_CHECKING:
+    from desktop.core import Core
+    from desktop.host.connection import Connection
+    from desktop.host.host import Host
+
+#: Milliseconds between two drawings.
+_COALESCED = 50
+
+
+class ServersPanel(QWidget):
+    def __init__(self, core: Core, parent: QWidget | None = None) -> None:
+        """Must be made while the event loop runs; shows the servers once `core` is ready."""
+        super().__init__(parent)
+        self._core = core
+        self._rows: dict[str, ServerRow] = {}
+        self._faults: list[FaultRow] = []
+        self._changed: set[str] = set()
+        self._list_changed = False
+        self._drawing = QTimer(self, singleShot=True, interval=_COALESCED)
+        self._drawing.timeout.connect(self._draw)
+
+        self._add = flat_button("add", self.tr("Add a server"), text=self.tr("Add"))
+        self._add.clicked.connect(self.add_server)
+        head = QHBoxLayout()
+        self._count = PlainLabel(tone="muted", wrap=False)
+        head.addWidget(self._count, 1)
+        head.addWidget(self._add)
+
+        self._list = QWidget()
+        self._list_layout = QVBoxLayout(self._list)
+        self._list_layout.setContentsMargins(0, 0, 0, 0)
+        self._list_layout.setSpacing(theme.SPACING)
+        self._list_layout.addStretch(1)
+        area = QScrollArea()
+        area.setFrameShape(QScrollArea.Shape.NoFrame)
+        area.setWidgetResizable(True)
+        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        area.setWidget(self._list)
+        area.viewport().setAutoFillBackground(False)
+        self._list.setAutoFillBackground(False)
+        SlimScrollBars(area)
+        self._area = area
+
+        self._pages = QStackedWidget()
+        self._loading = PlainLabel(self.tr("Starting…"), tone="muted")
+        self._loading.setAlignment(Qt.AlignmentFlag.AlignTop)
+        self._pages.addWidget(self._loading)
+        self._pages.addWidget(self._empty_state())
+        self._pages.addWidget(area)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(*[theme.SPACING] * 4)
+        layout.setSpacing(theme.SPACING)
+        layout.addLayout(head)
+        layout.addWidget(self._pages, 1)
+        self.setMinimumWidth(240)
+        tasks.start(self._follow_host(), on_error=self)
+
+    def add_server(self) -> None:
+        """Opens the form for a new server."""
+        tasks.start(self._edit(None), on_error=self)
+
+    def focus_server(self, name: str = "") -> None:
+        """Gives the keyboard to a server, to the first where there is none of that name, or to the button that adds one."""
+        row = self._rows.get(name) or next(iter(self._rows.values()), None)
+        if row is not None and row.isVisible():
+            row.setFocus()
+            self._area.ensureWidgetVisible(row)
+        else:
+            self._add.setFocus()
+
+    def _empty_state(self) -> QWidget:
+        page = QWidget()
+        layout = QVBoxLayout(page)
+        layout.setContentsMargins(0, 2 * theme.SPACING, 0, 0)
+        layout.setSpacing(theme.SPACING)
+        layout.addWidget(PlainLabel(self.tr("No servers yet"), bold=True))
+        layout.addWidget(
+            PlainLabel(
+                self.tr(
+                    "Servers give the assistant tools and data: your files, a calendar, a database, a web service. "
+                    "They speak the Model Context Protocol (MCP)."
+                )
+            )
+        )
+        layout.addWidget(
+            PlainLabel(
+                self.tr("To add one, paste the command, the URL or the JSON from the server's own page."), tone="muted"
+            )
+        )
+        button = PrimaryButton(self.tr("Add a server"))
+        button.clicked.connect(self.add_server)
+        layout.addWidget(button, 0, Qt.AlignmentFlag.AlignLeft)
+        layout.addStretch(1)
+        return page
+
+    async def _follow_host(self) -> None:
+        await self._core.ready()
+        self._host.state_changed.connect(self._state_changed)
+        self._host.servers_changed.connect(self._servers_changed)
+        self._servers_changed()
+        self._draw()
+
+    @property
+    def _host(self) -> Host:
+        return self._core.host
+
+    def _state_changed(self, name: str) -> None:
+        self._changed.add(name)
+        self._draw_soon()
+
+    def _servers_changed(self) -> None:
+        self._list_changed = True
+        self._draw_soon()
+
+    def _draw_soon(self) -> None:
+        if not self._drawing.isActive():
+            self._drawing.start()
+
+    def _draw(self) -> None:
+        if self._list_changed:
+            self._draw_list()
+        for name in self._changed:
+            if name in self._rows and name in self._host.connections:
+                self._rows[name].show_connection(self._host.connections[name])
+        self._changed.clear()
+        self._list_changed = False
+        self._draw_count()
+
+    def _draw_count(self) -> None:
+        own = [each for each in self._host.connections.values() if each.definition.kind != "builtin"]
+        connected = sum(each.state.status == "connected" for each in own)
+        text = self.tr("{connected} of {n} connected").format(connected=connected, n=len(own)) if own else ""
+        self._count.setText(text)
+
+    def _draw_list(self) -> None:
+        """Makes the rows follow the host's list; rows of servers that are still there stay the same widgets."""
+        for row in self._faults:
+            self._list_layout.removeWidget(row)
+            row.deleteLater()
+        self._faults = [FaultRow(fault) for fault in self._host.faults]
+        for row in self._faults:
+            row.step_chosen.connect(lambda step, row=row: self._fault_step(row, step))
+        for name in [name for name in self._rows if name not in self._host.connections]:
+            row = self._rows.pop(name)
+            self._list_layout.removeWidget(row)
+            row.deleteLater()
+        # The built-in server last: it is never what the person looks for.
+        ordered = sorted(self._host.connections.items(), key=lambda each: each[1].definition.kind == "builtin")
+        for name, connection in ordered:
+            if name not in self._rows:
+                row = self._rows[name] = ServerRow(name)
+                row.step_chosen.connect(lambda step, name=name: self._server_step(name, step))
+                row.menu_requested.connect(lambda point, name=name: self._open_menu(name, point))
+                row.neighbour_requested.connect(lambda step, row=row: self._focus_neighbour(row, step))
+            self._rows[name].show_connection(connection)
+        for position, row in enumerate([*self._faults, *(self._rows[name] for name, _ in ordered)]):
+            if self._list_layout.indexOf(row) != position:
+                self._list_layout.removeWidget(row)
+                self._list_layout.insertWidget(position, row)
+        own = [name for name, connection in ordered if connection.definition.kind != "builtin"]
+        self._pages.setCurrentIndex(2 if own or self._faults else 1)
+
+    def _focus_neighbour(self, row: ServerRow, step: int) -> None:
+        item = self._list_layout.itemAt(self._list_layout.indexOf(row) + step)
+        neighbour = item.widget() if item is not None else None
+        if isinstance(neighbour, ServerRow):
+            neighbour.setFocus()
+            self._area.ensureWidgetVisible(neighbour)
+
+    def _open_menu(self, name: str, point: QPoint) -> None:
+        connection = self._host.connections.get(name)
+        if connection is not None:
+            menu = self._menu(name, connection)
+            menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+            menu.popup(point)
+
+    def _menu(self, name: str, connection: Connection) -> QMenu:
+        menu = QMenu(self)
+        menu.setAccessibleName(self.tr("Actions for {server}").format(server=name))
+        status = connection.state.status
+
+        def add(step: str, text: str, icon: str) -> None:
+            action = QAction(text, menu)
+            icons.set_icon(action, icon)
+            action.triggered.connect(lambda: self._server_step(name, step))
+            menu.addAction(action)
+
+        if status == "needs_consent":
+            add("allow", self.tr("Allow to start"), "check")
+        elif status == "connected":
+            add("reconnect", self.tr("Reconnect"), "reconnect")
+            add("refresh", self.tr("Refresh lists"), "search")
+        elif status != "disabled":
+            add("reconnect", self.tr("Connect"), "play")
+        add("log", self.tr("Show log"), "log")
+        if connection.definition.kind != "builtin":
+            add("edit", self.tr("Edit…"), "edit")
+            if status == "disabled":
+                add("enable", self.tr("Enable"), "power")
+            else:
+                add("disable", self.tr("Disable"), "power")
+            menu.addSeparator()
+            add("remove", self.tr("Remove…"), "remove")
+        return menu
+
+    def _server_step(self, name: str, step: str) -> None:
+        connection = self._host.connections.get(name)
+        if connection is None:  # removed meanwhile
+            return
+        steps: dict[str, Callable[[], Coroutine[Any, Any, object]]] = {
+            "allow": lambda: self._allow(connection),
+            "reconnect": lambda: self._reconnect(connection),
+            "refresh": lambda: self._core.catalog.refresh(name),
+            "edit": lambda: self._edit(name),
+            "enable": lambda: self._host.set_disabled(name, False),
+            "disable": lambda: self._host.set_disabled(name, True),
+            "remove": lambda: self._remove(name),
+        }
+        if step == "log":
+            LogDialog.open_for(name, connection.log, self)
+        else:
+            tasks.start(steps[step](), on_error=self)
+
+    def _fault_step(self, row: FaultRow, step: str) -> None:
+        if step == "edit":
+            tasks.start(self._edit(row.fault.server), on_error=self)
+        else:
+            tasks.start(links.open_path(self._core.servers_file), on_error=self)
+
+    async def _allow(self, connection: Connection) -> None:
+        await self._host.give_consent(connection.definition.name)
+        await self._reconnect(connection)
+
+    async def _reconnect(self, connection: Connection) -> None:
+        with suppress(AssistantError):  # the row shows it
+            await connection.reconnect()
+
+    async def _edit(self, name: str | None) -> None:
+        editor = ServerEditor(self._core, name, self.window())
+        if await tasks.opened(editor):
+            await self._reload()
+
+    async def _remove(self, name: str) -> None:
+        question = self.tr("Remove {server}?").format(server=name)
+        text = self.tr("Its definition is taken out of mcp.json. Conversations and stored results stay.")
+        if await confirmed(self, question, text, self.tr("Remove")):
+            await asyncio.to_thread(server_config.remove_server, self._core.servers_file, name)
+            await self._reload()
+
+    async def _reload(self) -> None:
+        configuration = await asyncio.to_thread(server_config.read_configuration, self._core.servers_file)
+        await self._host.reload(configuration)
+
+
+class ServerRow(Card):
+    """One server: glyph, name, state in a word, and what it offers; below, what needs the person.
+
+    Signals:
+        step_chosen: The name of a step whose button was pressed.
+        menu_requested: Its menu is asked for, at that global position.
+        neighbour_requested: The focus is to go to the next (1) or previous (-1) row.
+    """
+
+    step_chosen = Signal(str)
+    menu_requested = Signal(QPoint)
+    neighbour_requested = Signal(int)
+
+    def __init__(self, name: str) -> None:
+        super().__init__("card", "border")
+        self._state: ServerState | None = None
+        self._block: Block | None = None
+        self.name = name
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self._glyph = PlainLabel(wrap=False)
+        self._glyph.setMinimumWidth(2 * theme.SPACING)
+        self._glyph.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self._name = ElidedLabel(name, bold=True)
+        self._word = PlainLabel(wrap=False)
+        self._word.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
+        self._summary = ElidedLabel("", tone="muted")
+        self._more = flat_button("more", self.tr("Actions for {server}").format(server=name))
+        self._more.clicked.connect(self._request_menu)
+        state = QHBoxLayout()
+        state.setSpacing(theme.SPACING // 2)
+        state.addWidget(self._word)
+        state.addWidget(self._summary, 1)
+        self._layout = _row_layout(self)
+        self._layout.addWidget(self._glyph, 0, 0)
+        self._layout.addWidget(self._name, 0, 1)
+        self._layout.addWidget(self._more, 0, 2, 2, 1, Qt.AlignmentFlag.AlignTop)
+        self._layout.addLayout(state, 1, 1)
+
+    def show_connection(self, connection: Connection) -> None:
+        state, definition = connection.state, connection.definition
+        if state == self._state:
+            return
+        glyph, tone, word = _word(state)
+        self._glyph.setText(glyph)
+        self._glyph.set_tone(tone)
+        self._word.setText(word)
+        self._word.set_tone(tone)
+        summary = _summary(state) or definition.description or definition.url or definition.command
+        if definition.kind == "builtin":
+            summary = self.tr("Built in: {summary}").format(summary=summary) if summary else self.tr("Built in")
+        summary = visible_line(summary)
+        # Isolated: its numbers, paths and URLs keep their order in a window that reads from right to left.
+        self._summary.set_text(f"· \u2068{summary}\u2069" if summary else "")
+        self.setAccessibleName(f"{self.name}, {word}")
+        self.setAccessibleDescription(summary)
+        self._name.setToolTip(plain_tool_tip(definition.description or state.title or self.name))
+        old, self._state = self._state, state
+        if old is None or (old.status, old.failure, old.retry_in) != (state.status, state.failure, state.retry_in):
+            self._show_block(connection)
+
+    def _show_block(self, connection: Connection) -> None:
+        state = connection.state
+        had_focus = self._block is not None and self._block.isAncestorOf(self.focusWidget() or self)
+        if self._block is not None:
+            self._layout.removeWidget(self._block)
+            self._block.hide()
+            self._block.deleteLater()
+            self._block = None
+        if state.status == "needs_consent":
+            self._block = ConsentBlock(connection.definition)
+        elif state.failure is not None and state.status != "disabled":
+            self._block = FailureBlock(state, state.failure)
+        if self._block is not None:
+            self._block.step_chosen.connect(self.step_chosen)
+            self._layout.addWidget(self._block, 2, 0, 1, 3)
+        if had_focus:
+            self.setFocus()
+
+    def _request_menu(self) -> None:
+        self.menu_requested.emit(self._more.mapToGlobal(self._more.rect().bottomLeft()))
+
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        if event.reason() == QContextMenuEvent.Reason.Keyboard:
+            self._request_menu()
+        else:
+            self.menu_requested.emit(event.globalPos())
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        match event.key():
+            case Qt.Key.Key_Return | Qt.Key.Key_Enter | Qt.Key.Key_Space:
+                self._request_menu()
+            case Qt.Key.Key_Delete:
+                self.step_chosen.emit("remove")
+            case Qt.Key.Key_Up | Qt.Key.Key_Down:
+                self.neighbour_requested.emit(1 if event.key() == Qt.Key.Key_Down else -1)
+            case _:
+                super().keyPressEvent(event)
+
+
+class FaultRow(Card):
+    """An entry of the configuration, or the whole file, that could not be used. Signals as of `ServerRow`."""
+
+    step_chosen = Signal(str)
+
+    def __init__(self, fault: Diagnostic) -> None:
+        super().__init__("error_background", "border")
+        self.fault = fault
+        name = visible_line(fault.server, 80) if fault.server else tr("Configuration file")
+        layout = _row_layout(self)
+        layout.addWidget(PlainLabel("✘", tone="error", wrap=False), 0, 0)
+        layout.addWidget(ElidedLabel(name, bold=True), 0, 1)
+        layout.addWidget(PlainLabel(tr("Not valid"), tone="error", wrap=False), 1, 1)
+        block = FaultBlock(fault)
+        block.step_chosen.connect(self.step_chosen)
+        layout.addWidget(block, 2, 0, 1, 3)
+        self.setAccessibleName(f"{name}, {tr('Not valid')}")
+
+
+def _row_layout(row: QWidget) -> QGridLayout:
+    """Glyph, then name above state, then room for a button; below, over all columns, a block."""
+    row.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Minimum)  # as high as its text at this width
+    layout = QGridLayout(row)
+    layout.setContentsMargins(*[theme.SPACING] * 4)
+    layout.setHorizontalSpacing(theme.SPACING)
+    layout.setVerticalSpacing(0)
+    layout.setColumnStretch(1, 1)
+    return layout
+
+
+def _word(state: ServerState) -> tuple[str, str, str]:
+    """Glyph, colour and word of a state: none of the three alone."""
+    match state.status:
+        case "disabled":
+            return "–", "muted", tr("Disabled")
+        case "idle":
+            return "○", "muted", tr("Idle")
+        case "needs_consent":
+            return "?", "warning", tr("Asks to start")
+        case "connecting":
+            return "◌", "running", tr("Connecting…")
+        case "connected":
+            return "●", "ok", tr("Connected")
+        case "failed":
+            return "✘", "error", tr("Failed")
+
+
+def _summary(state: ServerState) -> str:
+    """What the server offers, and by which version of the protocol."""
+    texts = {
+        "tool": (tr("1 tool"), tr("{n} tools")),
+        "resource": (tr("1 resource"), tr("{n} resources")),
+        "template": (tr("1 template"), tr("{n} templates")),
+        "prompt": (tr("1 prompt"), tr("{n} prompts")),
+    }
+    counted = [
+        (one if state.counts[kind] == 1 else several).format(n=state.counts[kind])
+        for kind, (one, several) in texts.items()
+        if state.counts.get(kind)
+    ]
+    if state.protocol_version:
+        counted.append(tr("MCP {version}").format(version=state.protocol_version))
+    return " · ".join(counted)
