@@ -57,6 +57,7 @@ class ServerLists:
         self._renewing: asyncio.Task[object] | None = None
         self._gathering: asyncio.TimerHandle | None = None
         self._failed_at: float | None = None
+        self._was_connected = False
         connection.list_changed.connect(self._heard)
         connection.state_changed.connect(self._state_changed)
 
@@ -166,11 +167,14 @@ class ServerLists:
         self.drop(_NOTICES[which])
 
     def _state_changed(self) -> None:
-        if self.connection.state.status != "failed":
+        status = self.connection.state.status
+        if status != "failed":
             self._failed_at = None
         elif self._failed_at is None:
             self._failed_at = self._clock()
+        if status != "connected" and self._was_connected:
             self.drop(KINDS)  # what it offers when it comes back is to be seen
+        self._was_connected = status == "connected"
 
     def _renew(self) -> None:
         self._gathering = None
