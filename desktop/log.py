@@ -23,6 +23,8 @@ _LOOKS_SECRET = re.compile(
     r"|\b(?:authorization|api[-_]?key|(?:access|refresh|id)_token|client_secret|password)[\"']?\s*[=:]\s*[\"']?(?:(?:bearer|basic)\s+)?)"
     r"(?!\[redacted\])[^\s\"'&,;}]{4,}"
 )
+#: One of these is in whatever looks secret: a quick look first, since a server may write megabytes to its error output.
+_CLUES = ("bearer", "code=", "authorization", "key", "token", "secret", "password")
 #: Libraries that log URLs, arguments or bodies at INFO and DEBUG.
 _TALKATIVE = ("asyncio", "httpcore", "httpx", "httpcore2", "httpx2", "mcp", "openai", "LiteLLM", "urllib3")
 
@@ -39,6 +41,9 @@ def redacted(text: str) -> str:
     """The text without the secrets that are registered, and without what looks like one."""
     for secret in sorted(_secrets, key=len, reverse=True):
         text = text.replace(secret, "[redacted]")
+    lower = text.lower()
+    if not any(clue in lower for clue in _CLUES):
+        return text
     return _LOOKS_SECRET.sub(r"\1[redacted]", text)
 
 
