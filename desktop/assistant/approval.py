@@ -151,9 +151,11 @@ class Approvals:
         return known[0] if known else None
 
     async def accept(self, request: ApprovalRequest) -> bool:
-        """Whether the person accepts that `request.previous` became `request.tool`; ``always`` allows the tool for good."""
+        """Whether the person accepts that `request.previous` became `request.tool`; ``always`` and ``never`` become rules."""
         tool = request.tool
         decision = await self._approver.decide(request)
+        if decision == "never":
+            self._set(Rule(tool.server, tool.name, False, (tool,)))
         if decision in ("deny", "never"):
             return False
         self._accepted.add((tool.server, tool.fingerprint))

@@ -69,7 +69,7 @@ def _fault(arguments: dict[str, Any], schema: dict[str, Any]) -> tuple[str, str]
         kind: Any = validator_for(schema, default=Draft202012Validator)
         # The registry holds the drafts alone: a schema elsewhere is never fetched.
         errors = _bounded(kind)(schema, registry=REGISTRY).iter_errors(arguments)
-        error: Any = best_match(islice(errors, _ERRORS_COMPARED))
+        error = cast("Any", best_match(islice(errors, _ERRORS_COMPARED)))
     except Exception as fault:  # whatever a malformed schema provokes: it checks nothing
         logger.debug("A tool's schema can't be used for checking: %s", type(fault).__name__)
         return None

@@ -131,7 +131,7 @@ class ToolCalls:
 
     def _require_current(self, tool: ToolDefinition) -> None:
         if (diagnostic := self._catalog.current(tool)) is not None:
-            raise AssistantError(diagnostic.code, operation="call", server=tool.server, **diagnostic.values)
+            raise AssistantError.of(diagnostic)
 
 
 def finish(call: ToolCall, output: ToolOutput) -> None:

@@ -69,7 +69,7 @@ follow them, and say so if there are any.
 A long result is cut; it says how to read on.
 Answer in the person's language, in Markdown, briefly. Say plainly what failed and what you did not do."""
 
-_TITLE_LIMIT = 80
+_TITLE_LIMIT = 60
 #: Seconds that a stop waits until the calls it cancelled and the model's stream are gone; they go on ending by themselves.
 _STOP_LIMIT = 0.05
 
@@ -235,11 +235,8 @@ class _Turn:
 
     def _request(self) -> ModelRequest:
         messages = self._conversation.messages
-        tools = [self._mcp_tools.spec()]
-        for tool in Toolbox(messages).tools:
-            changed = self._catalog.current(tool)
-            if changed is None or changed.code != "tool_changed":
-                tools.append(toolbox.spec(tool))
+        offered = [tool for tool in Toolbox(messages).tools if self._catalog.current(tool) is None]
+        tools = [self._mcp_tools.spec(), *map(toolbox.spec, offered)]
         sent = fitted(messages, system=SYSTEM, tools=tools, window=self._model.context_window)
         return ModelRequest(SYSTEM, sent, tools)
 

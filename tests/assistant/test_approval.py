@@ -263,3 +263,9 @@ async def test_a_change_that_was_accepted_without_always_is_asked_about_at_each_
 async def test_a_run_without_questions_changes_no_rules(file: Path) -> None:
     assert await Approvals(file, AllowAll()).decide(request()) == "once"
     assert not file.exists()
+
+
+async def test_a_change_can_be_refused_for_good(file: Path) -> None:
+    approvals = Approvals(file, Person("never"))
+    assert not await approvals.accept(request(CHANGED, previous=SEND))
+    assert await Approvals(file, AllowAll()).decide(request(CHANGED)) == "deny"
