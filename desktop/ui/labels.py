@@ -30,6 +30,7 @@ class PlainLabel(QLabel):
         super().__init__(parent)
         self._tone, self._bold, self._scale, self._fixed_width_font = tone, bold, scale, fixed_width_font
         self.setTextFormat(Qt.TextFormat.PlainText)
+        self.setForegroundRole(QPalette.ColorRole.WindowText)  # on the ground of a text, Qt would take another
         self.setWordWrap(wrap)
         if wrap:  # as high as its lines at the width it gets
             policy = QSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Minimum)
@@ -54,7 +55,11 @@ class PlainLabel(QLabel):
     def _set_color(self) -> None:
         palette = QPalette()
         if self._tone:
-            palette.setColor(QPalette.ColorRole.WindowText, getattr(theme.colors(), self._tone))
+            for role in (
+                QPalette.ColorRole.WindowText,
+                QPalette.ColorRole.Text,
+            ):  # the latter on a background of its own
+                palette.setColor(role, getattr(theme.colors(), self._tone))
         if palette != self.palette():
             self.setPalette(palette)
 

@@ -54,6 +54,7 @@ class MainWindow(QMainWindow):
         self.panels.addTab(self.servers, self.tr("Servers"))
         self._splitter = _Splitter(Qt.Orientation.Horizontal)
         self._splitter.setChildrenCollapsible(False)
+        self._splitter.setMinimumWidth(_NARROWEST_CHAT)  # not that of all panes: `_fit` puts away what has no room
         for widget in (self.conversations, self.chat, self.panels):
             self._splitter.addWidget(widget)
         self._splitter.setStretchFactor(1, 1)
@@ -160,11 +161,11 @@ class MainWindow(QMainWindow):
 
     def _fit(self) -> None:
         """Shows the side panes that are wanted, the latest first, as long as they leave room for the chat."""
-        room = self.width() - _NARROWEST_CHAT
+        room = self.width() - max(_NARROWEST_CHAT, self.chat.minimumSizeHint().width())
         for name in reversed(self._core.settings.values.side_panes):
             pane = self._side_panes.get(name)
             if pane is not None:
-                room -= max(pane.minimumWidth(), pane.minimumSizeHint().width())
+                room -= max(pane.minimumWidth(), pane.minimumSizeHint().width()) + self._splitter.handleWidth()
                 pane.setVisible(room >= 0)
         for name, pane in self._side_panes.items():
             if name not in self._core.settings.values.side_panes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,10 @@ from anyio.pytest_plugin import get_runner
 from PySide6.QtCore import QEvent
 from PySide6.QtWidgets import QApplication
 
+from desktop.core import Core
+from desktop.paths import Paths
+from desktop.ui import tasks
+from desktop.ui.chat.answers import PersonAnswers
 from desktop.ui.event_loop import EventLoop
 
 HERE = Path(__file__).parent
@@ -45,6 +49,16 @@ async def _tasks_left(loop: asyncio.AbstractEventLoop) -> list[str]:
         return []
     _, left = await asyncio.wait(tasks, timeout=1)
     return [repr(task) for task in left]
+
+
+@pytest.fixture
+async def core(paths: Paths, anyio_backend: object) -> AsyncIterator[Core]:
+    """All of Deskhand but its window, not started; a test that wants servers writes the file and awaits `core.start`."""
+    answers = PersonAnswers()
+    core = Core(paths, approver=answers, asker=answers)
+    yield core
+    await tasks.end(5)
+    await core.close()
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 from PySide6.QtGui import QColor, QPalette
-from PySide6.QtWidgets import QApplication, QToolButton
+from PySide6.QtWidgets import QApplication, QToolButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from desktop.ui import icons, theme
@@ -109,6 +109,16 @@ def test_the_font_size_changes_labels_too_and_back(qtbot: QtBot) -> None:
     qtbot.waitUntil(lambda: title.font().pointSizeF() == 30)
     theme.apply("light", font_size=0)
     qtbot.waitUntil(lambda: plain.font().pointSizeF() == normal)
+
+
+@pytest.mark.parametrize("background", [Role.Window, Role.Base])
+def test_a_tone_holds_on_every_background(qtbot: QtBot, background: Role) -> None:
+    theme.apply("dark")
+    ground = QWidget()
+    qtbot.addWidget(ground)
+    ground.setBackgroundRole(background)
+    label = PlainLabel("muted", ground, tone="muted")
+    assert label.palette().color(label.foregroundRole()).name() == theme.DARK.muted
 
 
 def test_a_label_shows_markup_as_it_is(qtbot: QtBot) -> None:

@@ -122,11 +122,14 @@ class ServerEditor(QDialog):
             self._name.setReadOnly(True)
             self._name_typed = True
             self.setEnabled(False)
-            tasks.start(self._load(name), on_error=self)
+            tasks.start(self._load(name), on_error=parent)
 
     async def _load(self, name: str) -> None:
-        entry = await asyncio.to_thread(server_config.read_entry, self._core.servers_file, name)
-        self._fill(entry)
+        try:
+            self._fill(await asyncio.to_thread(server_config.read_entry, self._core.servers_file, name))
+        except AssistantError:
+            self.reject()
+            raise
         self.setEnabled(True)
         self._source.setFocus()
 
@@ -295,7 +298,9 @@ class _Values(QWidget):
                 lost = lost or not kept
             result[name] = f"${{keyring:{reference}}}"
         if lost:
-            error_box.report(AssistantError("credential_store_unavailable", operation="storage"), self)
+            error_box.report(
+                AssistantError("credential_store_unavailable", operation="storage"), self.window().parentWidget()
+            )
         return result
 
     def _add_row(self, name: str, value: str) -> _ValueRow:

@@ -118,17 +118,18 @@ class FaultBlock(Block):
 
 
 def command_lines(definition: ServerDefinition) -> str:
-    """A command with each argument on a line of its own.
+    """A command with each argument on a line of its own: each line is exactly one argument, and no two commands look alike.
 
-    Line breaks and tabs within an argument are marks, and one that is empty or has spaces stands in quotation marks: so each
-    line is exactly one argument.
+    An argument that is empty or holds space, quotation marks or hidden characters stands in quotation marks, with escapes.
     """
     return "\n".join(_argument(each) for each in (definition.command, *definition.args))
 
 
 def _argument(text: str) -> str:
-    shown = visible(text).replace("\n", "\\n").replace("\t", "\\t")
-    return f'"{shown}"' if not shown or re.search(r"\s", shown) else shown
+    if text and text == visible(text) and not re.search(r"[\s\"]", text):
+        return text
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
+    return f'"{visible(escaped)}"'
 
 
 def _stage(failure: Failure) -> str:

@@ -315,7 +315,7 @@ class ServerRow(Card):
         self._glyph = PlainLabel(wrap=False)
         self._glyph.setMinimumWidth(2 * theme.SPACING)
         self._glyph.setAlignment(Qt.AlignmentFlag.AlignCenter)
-        self._name = ElidedLabel(name, bold=True)
+        self._name = ElidedLabel(_isolated(name), bold=True)
         self._word = PlainLabel(wrap=False)
         self._word.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
         self._summary = ElidedLabel("", tone="muted")
@@ -344,8 +344,7 @@ class ServerRow(Card):
         if definition.kind == "builtin":
             summary = self.tr("Built in: {summary}").format(summary=summary) if summary else self.tr("Built in")
         summary = visible_line(summary)
-        # Isolated: its numbers, paths and URLs keep their order in a window that reads from right to left.
-        self._summary.set_text(f"· \u2068{summary}\u2069" if summary else "")
+        self._summary.set_text(f"· {_isolated(summary)}" if summary else "")
         self.setAccessibleName(f"{self.name}, {word}")
         self.setAccessibleDescription(summary)
         self._name.setToolTip(plain_tool_tip(definition.description or state.title or self.name))
@@ -409,6 +408,11 @@ class FaultRow(Card):
         block.step_chosen.connect(self.step_chosen)
         layout.addWidget(block, 2, 0, 1, 3)
         self.setAccessibleName(f"{name}, {tr('Not valid')}")
+
+
+def _isolated(text: str) -> str:
+    """Text whose numbers, paths and URLs keep their order in a window that reads from right to left."""
+    return f"\u2068{text}\u2069"
 
 
 def _row_layout(row: QWidget) -> QGridLayout:
