@@ -185,7 +185,7 @@ def test_size_and_depth_are_bounded(schema: dict[str, Any]) -> None:
     assert_acceptable(result)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=20)
 @given(REFERRING_SCHEMAS, OBJECTS)
 def test_what_the_server_takes_the_projection_allows(schema: dict[str, Any], value: dict[str, Any]) -> None:
     before = deepcopy(schema)
