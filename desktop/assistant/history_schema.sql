@@ -9,7 +9,8 @@ CREATE TABLE IF NOT EXISTS conversations (
 ) STRICT;
 CREATE INDEX IF NOT EXISTS conversations_by_update ON conversations (updated DESC);
 CREATE TABLE IF NOT EXISTS messages (
-    id TEXT PRIMARY KEY,
+    number INTEGER PRIMARY KEY, -- in the order of their first saving; the row of their text in message_text
+    id TEXT NOT NULL UNIQUE,
     conversation_id TEXT NOT NULL REFERENCES conversations (id) ON DELETE CASCADE,
     parent_id TEXT,
     created REAL NOT NULL,
@@ -17,4 +18,6 @@ CREATE TABLE IF NOT EXISTS messages (
 ) STRICT;
 CREATE INDEX IF NOT EXISTS messages_of_conversation ON messages (conversation_id);
 -- What search finds: the text of messages, arguments and results.
-CREATE VIRTUAL TABLE IF NOT EXISTS message_text USING fts5 (message_id UNINDEXED, conversation_id UNINDEXED, text);
+CREATE VIRTUAL TABLE IF NOT EXISTS message_text USING fts5 (
+    text, tokenize = 'unicode61 remove_diacritics 2', prefix = '2 3'
+);
