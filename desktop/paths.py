@@ -5,7 +5,9 @@ Folders are the platform's (``platformdirs``); ``DESKHAND_HOME`` puts everything
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,13 +34,13 @@ class Paths:
         if home := os.environ.get("DESKHAND_HOME"):
             root = Path(home).expanduser().absolute()
             return cls(root / "config", root / "data", root / "cache", root / "logs", root / "results")
-        runtime = Path(tempfile.gettempdir()) / f"{NAME}-{os.getuid() if hasattr(os, 'getuid') else os.getlogin()}"
         return cls(
             Path(platformdirs.user_config_dir(NAME, appauthor=False)),
             Path(platformdirs.user_data_dir(NAME, appauthor=False)),
             Path(platformdirs.user_cache_dir(NAME, appauthor=False)),
             Path(platformdirs.user_log_dir(NAME, appauthor=False)),
-            runtime / "results",
+            # One folder directly in the shared temporary one: whose it is can then be told from the folder itself.
+            Path(tempfile.gettempdir()) / f"{NAME}-results-{os.getuid() if hasattr(os, 'getuid') else os.getlogin()}",
         )
 
     @property
@@ -57,14 +59,16 @@ class Paths:
 def private_folder(folder: Path) -> Path:
     """Makes a folder (and its parents) that only its owner may enter, and returns it.
 
-    Raises OSError when it can't be made, and PermissionError when another user owns it (a folder laid in a shared
+    Raises OSError when it can't be made, and PermissionError when another user owns it or it is a link (laid in a shared
     temporary folder to catch our files).
     """
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if not folder.parent.exists():
+        private_folder(folder.parent)
+    folder.mkdir(exist_ok=True, mode=0o700)
     if hasattr(os, "getuid"):
         status = folder.lstat()
-        if status.st_uid != os.getuid() or folder.is_symlink():
-            raise PermissionError(f"{folder} belongs to another user")
+        if status.st_uid != os.getuid() or stat.S_ISLNK(status.st_mode):
+            raise PermissionError(errno.EPERM, "the folder belongs to another user or is a link", str(folder))
         if status.st_mode & 0o077:
             folder.chmod(0o700)
     return folder
@@ -76,7 +80,8 @@ def write_private(path: Path, content: bytes) -> None:
     A symbolic link is followed, so that a file kept elsewhere stays there. Raises OSError; then the old file is as it was.
     """
     path = path.resolve()
-    private_folder(path.parent) if not path.parent.exists() else None
+    if not path.parent.exists():
+        private_folder(path.parent)
     mode = path.stat().st_mode & 0o777 if path.exists() else 0o600
     handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)  # exclusive, 0600
     try:

@@ -37,8 +37,7 @@ from desktop.assistant.conversation import (
 )
 from desktop.assistant.history import History
 from desktop.errors import AssistantError, Diagnostic
-
-from .test_results import no_space_left
+from tests.fakes.full_disk import no_space_left
 
 pytestmark = pytest.mark.anyio
 

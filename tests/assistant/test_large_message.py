@@ -18,8 +18,7 @@ from desktop.assistant import limiter
 from desktop.assistant.conversation import ToolOutput
 from desktop.assistant.results import ResultStore
 from desktop.errors import AssistantError
-
-from .test_results import no_space_left
+from tests.fakes.full_disk import no_space_left
 
 pytestmark = pytest.mark.anyio
 

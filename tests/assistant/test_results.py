@@ -5,12 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import resource
 import stat
 import sys
 from asyncio.subprocess import PIPE
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +19,7 @@ from desktop.assistant import limiter
 from desktop.assistant.conversation import ToolOutput
 from desktop.assistant.results import ResultStore
 from desktop.errors import AssistantError
+from tests.fakes.full_disk import no_space_left
 
 pytestmark = pytest.mark.anyio
 
@@ -54,17 +52,6 @@ def stored(output: ToolOutput) -> Any:
 
 def files(store: ResultStore) -> list[Path]:
     return [path for path in store.folder.rglob("*") if path.is_file()]
-
-
-@contextmanager
-def no_space_left() -> Iterator[None]:
-    """No file may grow, as on a full disk."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 class TestParts:
