@@ -22,16 +22,25 @@ _running: set[asyncio.Task[Any]] = set()
 def start(coroutine: Coroutine[Any, Any, Result], *, on_error: QWidget | None = None) -> asyncio.Task[Result]:
     """Starts a task and keeps it until it ends; what it raises is shown at once (``error_box.report``).
 
-    `on_error` is the widget whose window the error belongs to. Being cancelled is no error.
+    `on_error` is the widget that the task works for: an error belongs to its window, and a task whose widget is deleted is
+    cancelled. Being cancelled is no error.
     """
     task = asyncio.get_running_loop().create_task(coroutine)
     _running.add(task)
 
+    def cancel() -> None:
+        task.cancel()
+
     def ended(task: asyncio.Task[Result]) -> None:
         _running.discard(task)
+        alive = on_error is not None and shiboken6.isValid(on_error)
+        if on_error is not None and alive:
+            on_error.destroyed.disconnect(cancel)
         if not task.cancelled() and (error := task.exception()) is not None:
-            error_box.report(error, on_error)
+            error_box.report(error, on_error if alive else None)
 
+    if on_error is not None:
+        on_error.destroyed.connect(cancel)
     task.add_done_callback(ended)
     return task
 

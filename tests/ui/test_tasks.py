@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import time
 import weakref
 
 import pytest
 import shiboken6
-from PySide6.QtCore import Qt
+from PySide6.QtCore import SIGNAL, Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QDialog, QDialogButtonBox, QLineEdit, QPushButton, QWidget
@@ -119,6 +120,60 @@ async def test_a_cancelled_task_is_no_error() -> None:
     await asyncio.wait([task])
     await asyncio.sleep(0)
     assert boxes() == []
+
+
+async def test_a_task_whose_widget_is_deleted_is_cancelled() -> None:
+    widget = QWidget()
+    task = tasks.start(asyncio.sleep(3600), on_error=widget)
+    widget.deleteLater()
+    await asyncio.wait([task], timeout=5)
+    assert task.cancelled()
+
+
+async def test_an_error_of_a_widget_that_is_gone_is_shown_all_the_same() -> None:
+    widget = QWidget()
+
+    async def fails_late() -> None:
+        try:
+            await asyncio.sleep(3600)
+        finally:
+            raise AssistantError("timeout")
+
+    task = tasks.start(fails_late(), on_error=widget)
+    await asyncio.sleep(0)
+    widget.deleteLater()
+    await asyncio.wait([task], timeout=5)
+    await asyncio.sleep(0)
+    assert len(boxes()) == 1
+
+
+async def test_ended_tasks_leave_nothing_at_their_widget() -> None:
+    widget, receivers = QWidget(), list[int]()
+    for _ in range(10):
+        await tasks.start(asyncio.sleep(0), on_error=widget)
+        await asyncio.sleep(0)
+        receivers.append(widget.receivers(SIGNAL("destroyed(QObject*)")))
+    assert receivers[-1] == receivers[0]
+
+
+async def test_the_end_cancels_what_was_started_and_waits_a_bounded_time() -> None:
+    async def stubborn() -> None:
+        while not released.is_set():
+            try:
+                await released.wait()
+            except asyncio.CancelledError:
+                continue
+
+    released = asyncio.Event()
+    task, stubborn_task = tasks.start(asyncio.sleep(3600)), tasks.start(stubborn())
+    await asyncio.sleep(0)
+    started = time.monotonic()
+    await tasks.end(0.2)
+    assert 0.1 < time.monotonic() - started < 2
+    assert task.cancelled()
+    assert not stubborn_task.done()
+    released.set()
+    await stubborn_task
 
 
 class Question(QDialog):

@@ -99,6 +99,7 @@ class ServerEditor(QDialog):
         form.addWidget(self._fields)
         form.addStretch(1)
         area = QScrollArea()
+        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)  # it follows the field that has the focus
         area.setFrameShape(QScrollArea.Shape.NoFrame)
         area.setWidgetResizable(True)
         area.setWidget(content)

@@ -77,6 +77,7 @@ class SettingsDialog(QDialog):
             item.setSizeHint(QSize(0, self.fontMetrics().height() + 2 * theme.SPACING))
             self._names.addItem(item)
             area = QScrollArea()
+            area.setAccessibleName(name)
             area.setFrameShape(QScrollArea.Shape.NoFrame)
             area.setWidgetResizable(True)
             area.setWidget(widget)
