@@ -140,7 +140,11 @@ class ServerCatalog:
         names = sorted({name for found in named.values() for name in found if name in self._lists})
         failures = await asyncio.gather(*(self._lists[name].ensure(["tool"]) for name in names))
         why_not = {name: failed["tool"] for name, failed in zip(names, failures, strict=True) if failed}
-        return [await self._looked_up(each, named[each], why_not) for each in identifiers]
+        meant: dict[str, list[ToolDefinition]] = {each: [] for each in identifiers}
+        for tool in self._tools(names):
+            for identifier in meant.keys() & {tool.identifier, tool.native_name}:
+                meant[identifier].append(tool)
+        return [await self._looked_up(each, meant[each], named[each], why_not) for each in identifiers]
 
     def current(self, tool: ToolDefinition) -> Diagnostic | None:
         """Why a tool must not be called any more, without asking its server; a list that is not known refuses nothing."""
@@ -232,24 +236,23 @@ class ServerCatalog:
                     add(name, kind, Diagnostic("busy", "search", name))
         return tuple((diagnostic, tuple(catalogs)) for diagnostic, catalogs in faults.values())
 
-    async def _looked_up(self, identifier: str, named: Sequence[str], why_not: Mapping[str, Diagnostic]) -> ToolLookup:
-        tools = [
-            cast("ToolDefinition", entry)
-            for name in named
-            if name in self._lists
-            for entry in self._lists[name].entries("tool")
-        ]
-        found = [tool for tool in tools if identifier in (tool.identifier, tool.native_name)]
-        if len(found) == 1:
-            return ToolLookup(identifier, found[0])
+    async def _looked_up(
+        self, identifier: str, meant: Sequence[ToolDefinition], named: Sequence[str], why_not: Mapping[str, Diagnostic]
+    ) -> ToolLookup:
+        if len(meant) == 1:
+            return ToolLookup(identifier, meant[0])
         for name in named:
             if name in why_not:
                 return ToolLookup(identifier, diagnostic=why_not[name])
             if name not in self._lists:
                 return ToolLookup(identifier, diagnostic=Diagnostic("server_disabled", "activate", name))
-        pool = tools or [entry for entry in self.entries() if isinstance(entry, ToolDefinition)]
-        near = await self._run(_near, identifier, pool)
+        near = await self._run(_near, identifier, self._tools(named) or self._tools(self._lists))
         return ToolLookup(identifier, diagnostic=Diagnostic("tool_unknown", "activate"), near=near)
+
+    def _tools(self, names: Iterable[str]) -> list[ToolDefinition]:
+        """The known tools of servers."""
+        entries = [entry for name in names if name in self._lists for entry in self._lists[name].entries("tool")]
+        return cast("list[ToolDefinition]", entries)
 
     def _changes(self) -> list[_Change]:
         """What changed since it was indexed; whoever takes it has it indexed."""

@@ -31,6 +31,8 @@ _SEAM = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=[^\W\d])(?
 _UNSPACED = re.compile(r"([\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\U00020000-\U0003ffff]+)")
 _ACCENT = re.compile("[\u0300-\u036f]")
 _MOST_REMEMBERED = 50_000
+#: Characters of what a schema says that are looked at; a schema may have 64 KiB.
+_LONGEST_TEXT = 8000
 
 
 class Word(NamedTuple):
@@ -80,7 +82,8 @@ def texts_of(entry: CatalogEntry) -> tuple[str, str, str, str, str, str]:
     match entry:
         case ToolDefinition():
             names, remarks = _schema_texts(entry.input_schema)
-            return entry.name, entry.title, entry.server, entry.description, " ".join(names), " ".join(remarks)
+            texts = (" ".join(names)[:_LONGEST_TEXT], " ".join(remarks)[:_LONGEST_TEXT])
+            return entry.name, entry.title, entry.server, entry.description, *texts
         case ResourceEntry():
             return entry.name, f"{entry.title} {entry.uri}", entry.server, entry.description, "", entry.mime_type
         case TemplateEntry():

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import math
 import random
+from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from desktop.catalog_entries import (
     CatalogEntry,
@@ -38,6 +41,17 @@ OTHERS: list[CatalogEntry] = [
     ResourceEntry("docs", "docs://authentication", "auth-guide", "Authentication guide"),
     TemplateEntry("warehouse", "schema://tables/{table}", "table_schema", ("table",), "", "Schema of one table"),
 ]
+KEYWORDS = (
+    "properties",
+    "description",
+    "enum",
+    "const",
+    "items",
+    "anyOf",
+    "$defs",
+    "prefixItems",
+    "additionalProperties",
+)
 KINDS: dict[type, Kind] = {
     ToolDefinition: "tool",
     ResourceEntry: "resource",
@@ -176,6 +190,28 @@ def test_a_schema_of_any_depth_is_analysed() -> None:
     for _ in range(5000):
         schema = {"type": "object", "properties": {"x": schema}}
     assert names(search_over([tool("s", "t", "", schema)]), "deep") == ["t"]
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda values: (
+        st.lists(values, max_size=4) | st.dictionaries(st.sampled_from(KEYWORDS) | st.text(), values, max_size=5)
+    ),
+    max_leaves=20,
+)
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.lists(st.tuples(st.text(min_size=1), st.text(), st.dictionaries(st.sampled_from(KEYWORDS), JSON))), st.text())
+def test_whatever_servers_say_and_people_ask_is_answered(
+    said: list[tuple[str, str, dict[str, Any]]], query: str
+) -> None:
+    entries: list[CatalogEntry] = [tool("s", name, text, schema) for name, text, schema in said]
+    entries += [ResourceEntry("s", f"x:{text}", name, text) for name, text, _ in said]
+    search = search_over(entries)
+    assert len(search.rank(query, limit=50)) <= 50
+    for name, _, _ in said:
+        assert name in [each.entry.name for each in search.rank(native_name("s", name), limit=50)]
 
 
 def test_a_stuffed_description_does_not_beat_a_name() -> None:
