@@ -217,11 +217,12 @@ def _import_litellm() -> Any:
     # import and ever after, and stop the window for up to 0.3 s each time.
     gc.disable()
     try:
-        import litellm
+        import litellm as module
     finally:
         gc.enable()
     gc.freeze()
 
+    litellm: Any = module
     litellm.suppress_debug_info = True
     litellm.disable_aiohttp_transport = True
     litellm.REPEATED_STREAMING_CHUNK_LIMIT = (
