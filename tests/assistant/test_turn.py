@@ -39,13 +39,21 @@ from desktop.assistant.events import (
     TurnFinished,
 )
 from desktop.assistant.history import History
-from desktop.assistant.interfaces import ProgressCallback
+from desktop.assistant.interfaces import Catalog, ProgressCallback
 from desktop.assistant.results import ResultStore
 from desktop.assistant.turn import Assistant
 from desktop.catalog_entries import ToolDefinition
 from desktop.errors import AssistantError, Diagnostic
+from desktop.host.access import ServerAccess
+from desktop.host.catalog import ServerCatalog
+from desktop.host.consent import Consent
+from desktop.host.host import Host
+from desktop.host.server_config import Configuration, ServerDefinition
+from desktop.paths import Paths
 from tests.fakes.in_memory_host import Servers, text_result, tool
 from tests.fakes.scripted import BreakOff, Call, Hang, ScriptedModel
+from tests.host.conftest import records, until
+from tests.servers.running import hostile
 
 pytestmark = pytest.mark.anyio
 
@@ -72,15 +80,23 @@ class Person:
 
 
 class Desk:
-    """An assistant with servers in memory, a history and a store of results, and a conversation."""
+    """An assistant with servers in memory unless others are given, and a conversation."""
 
-    def __init__(self, folder: Path, *, approver: Approver | None = None, limit: int = 50) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        approver: Approver | None = None,
+        limit: int = 50,
+        catalog: Catalog | None = None,
+        access: Any = None,
+    ) -> None:
         self.servers = Servers([ECHO, SEND])
         self.history = History(folder / "history.db")
         self.assistant = Assistant(
-            catalog=self.servers,
-            runner=self.servers,
-            reader=self.servers,
+            catalog=catalog or self.servers,
+            runner=access or self.servers,
+            reader=access or self.servers,
             results=ResultStore(folder / "results"),
             history=self.history,
             approvals=Approvals(folder / "approvals.json", approver or AllowAll()),
@@ -744,3 +760,40 @@ async def test_the_person_is_told_which_other_servers_content_is_in_the_conversa
     )
     await desk.run(model)
     assert [set(request.other_servers) for request in person.requests] == [set(), {"two"}, {"one", "three"}]
+
+
+async def test_on_real_servers_a_tool_is_found_activated_called_and_a_stop_is_heard_by_the_server(
+    paths: Paths, tmp_path: Path
+) -> None:
+    record = tmp_path / "record.jsonl"
+    command = hostile("--record", str(record))
+    definition = ServerDefinition("real", "stdio", command=command[0], args=tuple(command[1:]))
+    host = Host(
+        Configuration((definition,)), paths=paths, read_large=None, builtin=None, consent=Consent.for_everything()
+    )
+    catalog = ServerCatalog(host)
+    desk = Desk(tmp_path, catalog=catalog, access=ServerAccess(host, catalog))
+    model = ScriptedModel(
+        [Call("mcp_tools", {"query": "echo"})],
+        [Call("mcp_tools", {"activate": ["real.echo", "real.wait"]})],
+        [Call("mcp__real__echo", {"text": "grüße"}), Call("mcp__real__echo", {"text": 5}, "wrong")],
+        ["Now waiting."],
+        [Call("mcp__real__wait", {"seconds": 60})],
+    )
+    try:
+        await desk.run(model)
+        echo, wrong = desk.calls[2:]
+        assert (echo.state, output(echo).text) == ("done", "grüße")
+        assert "at `text`: must be of type string" in output(wrong).text
+        turn = await running(desk, model, started_to_run)
+        await until(lambda: len(records(record, "call")) == 2)
+        assert await stopped(turn) < 0.1
+        await until(lambda: records(record, "cancelled"))
+        assert [call["name"] for call in records(record, "call")] == ["echo", "wait"]
+        assert records(record, "cancelled")[0]["requestId"] == records(record, "call")[1]["id"]
+        assert "may have taken effect" in output(desk.calls[-1]).text
+        await assert_whole(desk)
+    finally:
+        await catalog.close()
+        await host.close()
+        await desk.history.close()
