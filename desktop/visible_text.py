@@ -24,7 +24,8 @@ _HIDDEN = re.compile(f"[{_CONTROLS}]|(?<=[\x20-\x7e])[\u200c\u200d]+|[{_SELECTOR
 #: A run of characters of which any may be hidden. Its first element is a plain set, which `re` looks for ten times as fast
 #: as for the alternatives above; these then see the run alone.
 _SUSPECTS = re.compile(f"[{_CONTROLS}\u200c\u200d{_SELECTORS}][{_CONTROLS}\u200c\u200d{_SELECTORS}]*")
-_HARMLESS_ASCII = bytes([0x09, 0x0A, *range(0x20, 0x7F)])
+#: Bytes of UTF-8 that no hidden character has in it, or only behind one that is not here.
+_HARMLESS_BYTES = bytes({0x09, 0x0A, *range(0x20, 0x7F), *range(0x80, 0x100)} - {0xC2, 0xE2, 0xED, 0xEF, 0xF3})
 
 
 def visible(text: str) -> str:
@@ -54,8 +55,8 @@ def visible_line(text: str, limit: int = 160) -> str:
 
 
 def _harmless(text: str) -> bool:
-    """Whether nothing can be hidden in it because it is ASCII without controls: told at a tenth of the cost of looking."""
-    return text.isascii() and not text.encode().translate(None, _HARMLESS_ASCII)
+    """Whether nothing can be hidden in it, for what bytes it is made of: told at a fifth of the cost of looking."""
+    return not text.encode(errors="surrogatepass").translate(None, _HARMLESS_BYTES)
 
 
 def _without_hidden(text: str, replacement: Callable[[re.Match[str]], str]) -> str:

@@ -36,6 +36,17 @@ def test_plain_text_for_a_model_carries_no_escape_sequence() -> None:
     assert plain("ok\x1b[8mhidden\x1b[0m\u202e\U000e0041 \x1b]8;;http://evil\x07link") == "okhidden link"
 
 
+def test_every_hidden_character_is_seen_between_letters_of_any_script() -> None:
+    hidden = [*range(9), *range(0x0B, 0x20), *range(0x7F, 0xA0), 0x200B, 0x200E, 0x200F, 0xFEFF, 0xFFF9, 0xFFFA, 0xFFFB]
+    hidden += [*range(0x202A, 0x202F), *range(0x2060, 0x2065), *range(0x2066, 0x2070), 0xD800, 0xDFFF]
+    hidden += range(0xE0000, 0xE0080)
+    for neighbour in ("a", "é", "Ж", "狐", "👩"):
+        for code in hidden:
+            text = f"{neighbour}{chr(code)}"
+            assert plain(text) == neighbour, hex(code)
+            assert visible(text) != text, hex(code)
+
+
 def test_one_line_is_cut_with_an_ellipsis() -> None:
     assert one_line("a\n  b\tc", 160) == "a b c"
     assert one_line("x" * 200, 160) == "x" * 159 + "…"
