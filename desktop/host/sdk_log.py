@@ -35,10 +35,9 @@ _router = _Router(logging.WARNING)
 
 def route_to(log: ServerLog) -> None:
     """From now on, what the SDK warns of in this task and in those it starts goes to this server's log."""
-    for name in ("httpx2", "httpcore2"):
-        logging.getLogger(name).setLevel(logging.WARNING)
-    sdk = logging.getLogger("mcp")
-    sdk.setLevel(logging.WARNING)
-    sdk.propagate = False
-    sdk.addHandler(_router)  # once, however often
+    for name in ("mcp", "client", "httpx2", "httpcore2"):  # the SDK's session calls its logger "client"
+        library = logging.getLogger(name)
+        library.setLevel(logging.WARNING)
+        library.propagate = False
+        library.addHandler(_router)  # once, however often
     _server_log.set(log)

@@ -268,13 +268,9 @@ class Server:
                 steps = int(arguments.get("steps", 3))
                 for step in range(steps):
                     time.sleep(float(arguments.get("seconds", 0)) / steps)
-                    progress = {
-                        "progressToken": token,
-                        "progress": step + 1,
-                        "total": steps,
-                        "message": f"step {step + 1}",
-                    }
-                    send(notification("notifications/progress", progress))
+                    if token is not None:
+                        values = {"progress": step + 1, "total": steps, "message": f"step {step + 1}"}
+                        send(notification("notifications/progress", {"progressToken": token, **values}))
                 text("done")
             case "add_tool" | "change_tool":
                 if name == "add_tool":
@@ -472,9 +468,8 @@ def serve_http(server: Server) -> None:
                 self.connection.shutdown(socket.SHUT_RDWR)
                 self.close_connection = True
             elif name == "bomb":
-                body = gzip.compress(
-                    head + b'{"type":"text","text":"' + b"0" * (int(arguments["megabytes"]) * MIB) + b'"}]}}'
-                )
+                zeros = b"0" * (int(arguments["megabytes"]) * MIB)
+                body = gzip.compress(head + b'{"type":"text","text":"' + zeros + b'"}]}}', compresslevel=1)
                 self.reply(200, body, Content_Encoding="gzip")
             elif name == "comments":
                 self.start_events()
