@@ -97,15 +97,18 @@ class ResultStore:
         """Takes a file with one JSON-RPC message; returns the message that stands for it in the stream.
 
         A result of a tool or a read is stored, and its head stands for it, with images as far as the limit allows. Another
-        message is returned whole. One that can't be read becomes the JSON-RPC error of its request. The file is gone
-        afterwards. Raises ValueError where it can't be told whose answer it is.
+        message is returned whole. What is no JSON becomes the JSON-RPC error of the request it answers; raises ValueError
+        where that can't be told, AssistantError ``operation_failed`` where reading it takes too long. The file is gone
+        afterwards.
         """
         id_ = secrets.token_hex(8)
         spool = self.spool_folder
         try:
             status, output = await self._ask("receive", _TIME_LIMIT, message=str(file), folder=str(spool), id=id_)
+            if status == NOT_VALID:
+                return await asyncio.to_thread(_not_json, file)
             if status:
-                return await asyncio.to_thread(_failed, file, status)
+                raise AssistantError("operation_failed", operation="storage")
             facts, _, message = output.partition(b"\n")
             if not facts:
                 return await asyncio.to_thread(file.read_bytes)
@@ -341,18 +344,16 @@ def _as_json(result: CallToolResult | ReadResourceResult) -> tuple[str, str]:
         ), "The structured content can't be written as JSON."
 
 
-def _failed(file: Path, status: int) -> bytes:
-    """The JSON-RPC error of the request that a message answers which can't be read. Raises ValueError where that isn't known."""
+def _not_json(file: Path) -> bytes:
+    """The JSON-RPC error of the request that a message answers which is no JSON. Raises ValueError where that isn't known."""
     with file.open("rb") as content:
         head = content.read(1024)
         content.seek(max(0, file.stat().st_size - 1024))
         tail = content.read()
     found = _ID_AT_HEAD.match(head) or _ID_AT_TAIL.search(tail)
     if found is None:
-        raise ValueError("a large message can't be read, and whose answer it is can't be told")
-    code, message = (-32700, "not valid JSON") if status == NOT_VALID else (-32603, "not read in time")
-    error = {"code": code, "message": f"The answer is a large message that is {message}."}
-    return b'{"jsonrpc": "2.0", "id": %b, "error": %b}' % (found[1], json.dumps(error).encode())
+        raise ValueError("a large message is no JSON, and whose answer it is can't be told")
+    return b'{"jsonrpc": "2.0", "id": %b, "error": {"code": -32700, "message": "The answer is no JSON."}}' % found[1]
 
 
 def _discard(file: Path) -> None:

@@ -165,7 +165,7 @@ async def test_what_is_no_json_becomes_the_error_of_its_request(store: ResultSto
         message = f'{{"result": {result}, "jsonrpc": "2.0", "id": {id_}}}\n'
     answer = await received(store, message)
     assert answer["id"] == json.loads(id_)
-    assert answer["error"] == {"code": -32700, "message": "The answer is a large message that is not valid JSON."}
+    assert answer["error"] == {"code": -32700, "message": "The answer is no JSON."}
 
 
 async def test_what_is_no_utf8_is_no_json(store: ResultStore) -> None:
@@ -178,12 +178,11 @@ async def test_an_answer_to_nobody_raises(store: ResultStore) -> None:
         await received(store, "x" * LARGE)
 
 
-async def test_a_message_that_takes_too_long_becomes_an_error(
-    store: ResultStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_message_that_takes_too_long_is_given_up(store: ResultStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("desktop.assistant.results._TIME_LIMIT", 0.001)
-    answer = await received(store, response(text_result("x" * LARGE)))
-    assert answer["error"]["code"] == -32603
+    with pytest.raises(AssistantError) as raised:
+        await received(store, response(text_result("x" * LARGE)))
+    assert raised.value.diagnostic.code == "operation_failed"
     assert [path for path in store.folder.rglob("*") if path.is_file()] == []
 
 
@@ -265,6 +264,21 @@ async def test_the_loop_and_the_memory_stay_free_while_45_mb_come(store: ResultS
     assert page.startswith(
         "The quick brown fox jumps over the lazy dog.\n\n[Characters 44999955 to 45000000 of 45000000. This is the end.]"
     )
+
+
+async def test_an_installed_deskhand_is_its_own_reader(
+    store: ResultStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "deskhand"
+    root = Path(__file__).parents[2]
+    program.write_text(
+        f'#!/bin/sh\n[ "$1" = --large-message ] || exit 9\ncd {root}\n'
+        f'exec {sys.executable} -m desktop.assistant.large_message "$2"\n'
+    )
+    program.chmod(0o700)
+    monkeypatch.setattr(sys, "frozen", True, raising=False)
+    monkeypatch.setattr(sys, "executable", str(program))
+    assert (await shown(store, text_result("x" * LARGE))).text.startswith("x" * 1000)
 
 
 async def test_a_question_on_a_result_whose_files_vanish_is_answered(store: ResultStore) -> None:
