@@ -242,7 +242,7 @@ async def test_a_broken_configuration_names_its_bad_entries_in_the_panel(paths: 
     ("answer", "told"),
     [
         (Answer(status=401, message="bad", code="invalid_api_key"), "key"),
-        (Answer(status=404, message="none", code="model_not_found"), "not known"),
+        (Answer(status=404, message="The model `x` does not exist.", code="model_not_found"), "not known"),
         (Answer(status=429, message="slow"), "rate"),
         (Answer(text=["half "], ending="disconnect"), "broke off"),
     ],

@@ -41,12 +41,12 @@ class Person:
     def presses(self, key: Qt.Key) -> None:
         QTest.keyClick(self.focused, key)
 
-    async def clicks(self, text: str, time_limit: float = 20) -> None:
+    async def clicks(self, text: str, time_limit: float = 45) -> None:
         """Clicks the button that bears a text, once it is there."""
         button = await self.waits_for(lambda: self._button(text), time_limit)
         QTest.mouseClick(button, Qt.MouseButton.LeftButton)
 
-    async def waits_for(self, condition: Callable[[], Found], time_limit: float = 20) -> Found:
+    async def waits_for(self, condition: Callable[[], Found], time_limit: float = 45) -> Found:
         """Waits until a condition holds, and returns what it gave."""
         deadline = time.monotonic() + time_limit
         while not (found := condition()):
@@ -67,7 +67,8 @@ class Person:
 
     @property
     def answer(self) -> str:
-        return self.window.chat.conversation.messages[-1].text
+        messages = self.window.chat.conversation.messages
+        return messages[-1].text if messages and messages[-1].role == "assistant" else ""
 
     @property
     def sees(self) -> str:
@@ -102,7 +103,7 @@ async def deskhand(
     window = MainWindow(core, answers)
     window.resize(1200, 800)
     window.show()
-    QApplication.setActiveWindow(window)
+    window.activateWindow()
     try:
         await core.start()
         yield Person(core, window)
