@@ -26,6 +26,8 @@ from mcp_types import (
 from pydantic import ValidationError
 
 from desktop.errors import AssistantError, Diagnostic, Operation
+from desktop.host.http_client import HttpFailure
+from desktop.host.large_messages import LARGEST_MESSAGE, MESSAGE_NOT_READ, MESSAGE_TOO_LARGE, MIB
 
 _LONGEST_CHAIN = 4
 #: Of the 2025 revisions; later ones use INVALID_PARAMS.
@@ -76,7 +78,8 @@ def classify(exception: BaseException, operation: Operation, server: str | None)
             of = each.diagnostic
             return AssistantError.of(Diagnostic(of.code, of.operation or operation, of.server or server, of.values))
         if isinstance(each, MCPError):
-            return _of_server(each.code, operation, server)
+            failure = HttpFailure.of(each)
+            return known(failure.code, operation, server) if failure else _of_server(each.code, operation, server)
         if isinstance(each, httpx2.HTTPStatusError) and each.response.status_code in _BY_STATUS:
             return known(_BY_STATUS[each.response.status_code], operation, server)
         for type_, code in _BY_TYPE:
@@ -100,6 +103,12 @@ def _of_server(number: int, operation: Operation, server: str | None) -> Assista
         reason = "the server refused the tool's name or its arguments"
         return AssistantError("arguments_invalid", operation=operation, server=server, reason=reason)
     code = _BY_ERROR_AND_OPERATION.get((number, operation)) or _BY_ERROR.get(number)
+    if number == MESSAGE_TOO_LARGE:
+        limit = LARGEST_MESSAGE // MIB
+        return AssistantError("message_too_large", operation=operation, server=server, limit=limit)
+    if number == MESSAGE_NOT_READ:
+        reason = "the server's large answer could not be stored"
+        return AssistantError("storage_failed", operation=operation, server=server, reason=reason)
     if code is None:
         return AssistantError("server_error", operation=operation, server=server, number=number)
     return known(code, operation, server)

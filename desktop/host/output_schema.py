@@ -1,12 +1,13 @@
 """Whether a tool's structured result fits the schema its server declared. Used by the connection after each call.
 
-A schema comes from a server and may be made to run for ever, so the check is bounded: it runs in a thread, follows no reference
-out of the schema, tries no regular expression and nothing that compares all items with each other, and gives up after a
-second. What is left unchecked is never held against a result.
+A schema comes from a server and may be made to run for ever, so the check is bounded: it follows no reference out of the schema,
+tries no regular expression and nothing that compares all items with each other, and gives up after a second, in a thread. What is
+left unchecked is never held against a result.
 """
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
@@ -18,37 +19,57 @@ from mcp_types import CallToolResult
 Mismatch = Literal[
     "the structured content is missing", "the structured content does not fit", "the schema is not valid"
 ]
+Keyword = Callable[[Any, Any, Any, Any], "Iterator[Any] | None"]
 
 #: Seconds; the longest step between two looks at the clock is one keyword.
 _LONGEST_CHECK = 1.0
+#: Seconds that the loop may stand still for a check: enough for nearly all, and a thread would take longer to begin.
+_LONGEST_ON_LOOP = 0.005
 _UNCHECKED = ("pattern", "patternProperties", "unevaluatedProperties", "uniqueItems")
 _deadline: ContextVar[float] = ContextVar("deadline of the check that runs in this context")
 
 
-def mismatch(schema: dict[str, Any], result: CallToolResult) -> Mismatch | None:
-    """Why a result does not fit its tool's output schema, or None. Blocks for about a second at most."""
-    if result.structured_content is None and "structured_content" not in result.model_fields_set:
-        return "the structured content is missing"
-    from jsonschema.validators import validator_for
-    from referencing import Registry
+class OutputSchema:
+    """A tool's output schema, compiled at the first check."""
 
-    _deadline.set(time.monotonic() + _LONGEST_CHECK)
-    try:
-        nothing_else = cast("Callable[[], Any]", Registry)()
-        validator = _bounded(validator_for(schema))(schema, registry=nothing_else)
-        fits = next(validator.iter_errors(result.structured_content), None) is None
-    except (_GivenUp, RecursionError):
-        return None
-    except Exception:  # whatever a schema that isn't one makes the library raise
-        return "the schema is not valid"
-    return None if fits else "the structured content does not fit"
+    def __init__(self, schema: dict[str, Any]) -> None:
+        self._schema = schema
+        self._validator: Any = None
+
+    async def mismatch(self, result: CallToolResult) -> Mismatch | None:
+        """Why a result does not fit, or None; takes about a second at most."""
+        if result.structured_content is None and "structured_content" not in result.model_fields_set:
+            return "the structured content is missing"
+        try:
+            if self._validator is not None:
+                try:
+                    return self._check(result.structured_content, _LONGEST_ON_LOOP)
+                except _GivenUp:
+                    pass
+            return await asyncio.to_thread(self._check, result.structured_content, _LONGEST_CHECK)
+        except (_GivenUp, RecursionError):
+            return None
+
+    def _check(self, value: Any, time_limit: float) -> Mismatch | None:
+        """Raises _GivenUp and RecursionError."""
+        from jsonschema.validators import validator_for
+        from referencing import Registry
+
+        _deadline.set(time.monotonic() + time_limit)
+        try:
+            if self._validator is None:
+                nothing_else = cast("Callable[[], Any]", Registry)()
+                self._validator = _bounded(validator_for(self._schema))(self._schema, registry=nothing_else)
+            fits = next(self._validator.iter_errors(value), None) is None
+        except (_GivenUp, RecursionError):
+            raise
+        except Exception:  # whatever a schema that isn't one makes the library raise
+            return "the schema is not valid"
+        return None if fits else "the structured content does not fit"
 
 
 class _GivenUp(Exception):
     """The check takes too long."""
-
-
-Keyword = Callable[[Any, Any, Any, Any], "Iterator[Any] | None"]
 
 
 @cache

@@ -26,6 +26,7 @@ from urllib.parse import urlsplit
 
 from desktop import links
 from desktop.errors import AssistantError, Diagnostic, os_reason
+from desktop.log import redact
 from desktop.paths import write_private
 from desktop.tool_names import fingerprint
 
@@ -56,6 +57,8 @@ _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _UNFIT_IN_HEADER = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 #: No process takes them: NUL, and halves of a surrogate pair, which no encoding has.
 _UNFIT_FOR_PROCESS = re.compile("[\x00\ud800-\udfff]")
+#: Names of variables and headers whose values are secrets.
+_SECRET_KEY = re.compile(r"auth|cookie|credential|key|pass|secret|token", re.IGNORECASE)
 _VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _SECRET = re.compile(r"\$\{(keyring|input):([A-Za-z0-9_.-]{1,128})\}")
 #: In ``env`` and ``headers``, ``$VAR`` is a variable too, and ``$$`` and ``$!`` are the characters themselves.
@@ -216,7 +219,7 @@ def keyring_name(server: str, name: str) -> str:
 async def resolve(
     server: str, values: Mapping[str, str], secret: SecretSource, environ: Mapping[str, str] = os.environ
 ) -> dict[str, str]:
-    """The values that ``env`` or ``headers`` stand for, for use now and not to be kept.
+    """The values that ``env`` or ``headers`` stand for, for use now and not to be kept. No log shows the secret ones.
 
     Raises AssistantError: ``variable_missing``, ``secret_missing``, ``configuration_invalid`` (a secret that does not fit),
     and what `secret` raises.
@@ -231,9 +234,13 @@ async def resolve(
                 raise AssistantError.of(_Invalid("", "a secret of several lines does not fit").diagnostic(server))
             secrets[name] = kept
     try:
-        return {key: _expand_value(value, environ, secrets) for key, value in values.items()}
+        resolved = {key: _expand_value(value, environ, secrets) for key, value in values.items()}
     except _Missing as missing:
         raise AssistantError.of(missing.diagnostic(server)) from None
+    for value in (*secrets.values(), *(value for key, value in resolved.items() if _SECRET_KEY.search(key))):
+        redact(value)
+        redact(value.rpartition(" ")[2])  # of "Bearer …" the latter part
+    return resolved
 
 
 class _Invalid(Exception):
@@ -432,8 +439,8 @@ def _definition(name: str, entry: object, environ: Mapping[str, str] | None) -> 
     if environ is not None or "${" not in url:
         if link is None or "#" in url:
             raise _Invalid(urls[0], "it must be an http or https address without user, password and fragment")
-        if headers and url.lower().startswith("http:") and not is_loopback(url):
-            raise _Invalid("headers", "they would be sent unencrypted; use https")
+        if url.lower().startswith("http:") and not is_loopback(url):
+            raise _Invalid(urls[0], "plain http is for servers on this computer; use https")
     return ServerDefinition(kind=kind, url=url, headers=headers, ca_file=fields.path("caFile"), **common)
 
 

@@ -16,7 +16,7 @@ class Failure:
     """Why a server is not connected."""
 
     stage: Literal["start", "handshake", "list", "running"]
-    """What was being done: start the process or reach the address, agree on the protocol, list, or nothing in particular."""
+    """What was being done: start the process, agree on the protocol, list, or nothing in particular."""
     diagnostic: Diagnostic
     exit_status: int | None = None
     """Of the server's process; negative: ended by that signal; None: it has none, or it has not ended."""
@@ -35,7 +35,7 @@ class ServerState:
     """The server's own name for itself; untrusted text."""
     counts: Mapping[str, int] = field(default_factory=dict[str, int])
     """Entries by kind (``tool``, ``resource``, ``template``, ``prompt``) as listed last; a kind that is missing is unknown."""
-    warnings: tuple[str, ...] = ()
-    """What was wrong with the last lists, in English: a page that repeated, entries left out."""
+    warnings: tuple[Diagnostic, ...] = ()
+    """What was wrong with the last lists, such as pages that repeat."""
     retry_in: float | None = None
     """Seconds from the publication of this state to the next attempt to connect; None: none is planned."""

@@ -8,41 +8,46 @@ from typing import Any
 import pytest
 from mcp_types import CallToolResult
 
-from desktop.host.output_schema import mismatch
+from desktop.host.output_schema import OutputSchema
 
 COUNT = {"type": "object", "properties": {"count": {"type": "integer"}}, "required": ["count"]}
 EVIL = "^(a+)+$"
 
 
-def check(schema: dict[str, Any], value: object) -> str | None:
-    return mismatch(schema, CallToolResult(content=[], structured_content=value))
+pytestmark = pytest.mark.anyio
 
 
-def test_a_result_that_fits_is_left_alone_and_one_that_does_not_is_told() -> None:
-    assert check(COUNT, {"count": 1}) is None
-    assert check(COUNT, {"count": "1"}) == "the structured content does not fit"
-    assert (
-        check({**COUNT, "additionalProperties": False}, {"count": 1, "x": 2}) == "the structured content does not fit"
-    )
-    assert (
-        check({"$defs": {"n": {"type": "integer"}}, "$ref": "#/$defs/n"}, "1") == "the structured content does not fit"
-    )
-    assert mismatch(COUNT, CallToolResult(content=[])) == "the structured content is missing"
+async def check(schema: dict[str, Any], value: object) -> str | None:
+    """The verdict of the first check and of the second, which runs on the loop, and which must be the same."""
+    output_schema = OutputSchema(schema)
+    result = CallToolResult(content=[], structured_content=value)
+    verdict = await output_schema.mismatch(result)
+    assert await output_schema.mismatch(result) == verdict
+    return verdict
+
+
+async def test_a_result_that_fits_is_left_alone_and_one_that_does_not_is_told() -> None:
+    unfit = "the structured content does not fit"
+    assert await check(COUNT, {"count": 1}) is None
+    assert await check(COUNT, {"count": "1"}) == unfit
+    assert await check({**COUNT, "additionalProperties": False}, {"count": 1, "x": 2}) == unfit
+    assert await check({"$defs": {"n": {"type": "integer"}}, "$ref": "#/$defs/n"}, "1") == unfit
+    assert await OutputSchema(COUNT).mismatch(CallToolResult(content=[])) == "the structured content is missing"
 
 
 @pytest.mark.parametrize("draft", ["draft-04", "draft-07", "draft/2019-09", "draft/2020-12"])
-def test_every_revision_of_json_schema_is_checked(draft: str) -> None:
+async def test_every_revision_of_json_schema_is_checked(draft: str) -> None:
     host = "https://json-schema.org" if "/" in draft else "http://json-schema.org"
     schema = {"$schema": f"{host}/{draft}/schema#", **COUNT}
-    assert (check(schema, {"count": 1}), check(schema, {})) == (None, "the structured content does not fit")
+    assert (await check(schema, {"count": 1}), await check(schema, {})) == (None, "the structured content does not fit")
 
 
 @pytest.mark.parametrize(
     "schema",
     [{"type": "nonsense"}, {"type": "object", "properties": 7}, {"$ref": "http://127.0.0.1:9/schema"}, {"required": 1}],
 )
-def test_a_schema_that_is_none_is_told_and_nothing_is_fetched(schema: dict[str, Any]) -> None:
-    assert check(schema, {"a": 1}) == "the schema is not valid"
+async def test_a_schema_that_is_none_is_told_and_nothing_is_fetched(schema: dict[str, Any]) -> None:
+    assert await check(schema, {"a": 1}) == "the schema is not valid"
 
 
 @pytest.mark.parametrize(
@@ -68,9 +73,9 @@ def test_a_schema_that_is_none_is_told_and_nothing_is_fetched(schema: dict[str, 
     ],
     ids=["pattern", "named revision", "pattern properties", "unevaluated", "unique", "enum", "exponential", "endless"],
 )
-def test_a_schema_made_to_run_for_ever_ends_soon_and_is_not_held_against_the_result(
+async def test_a_schema_made_to_run_for_ever_ends_soon_and_is_not_held_against_the_result(
     schema: dict[str, Any], value: object
 ) -> None:
     began = time.monotonic()
-    assert check(schema, value) is None
-    assert time.monotonic() - began < 3
+    assert await check(schema, value) is None
+    assert time.monotonic() - began < 6

@@ -6,12 +6,15 @@ from collections.abc import Sequence
 
 import pytest
 
-from desktop.host.pages import Listing, all_pages
+from desktop.host.pages import all_pages
 
 pytestmark = pytest.mark.anyio
 
 
-async def listed(pages: Sequence[tuple[Sequence[str], str | None]]) -> tuple[Listing[str], list[str | None]]:
+Pages = Sequence[tuple[Sequence[str], str | None]]
+
+
+async def listed(pages: Pages) -> tuple[list[str], str | None, list[str | None]]:
     """What is made of pages that come one after another, the last for ever, and the cursors they were asked with."""
     asked: list[str | None] = []
 
@@ -19,32 +22,28 @@ async def listed(pages: Sequence[tuple[Sequence[str], str | None]]) -> tuple[Lis
         asked.append(cursor)
         return pages[min(len(asked), len(pages)) - 1]
 
-    return await all_pages(fetch, lambda entry: entry, "files"), asked
-
-
-def reason(listing: Listing[str]) -> object:
-    return listing.warning and listing.warning.values["reason"]
+    return *await all_pages(fetch, lambda entry: entry), asked
 
 
 async def test_every_cursor_is_followed_also_an_empty_one_and_an_empty_page() -> None:
-    listing, asked = await listed([(["a", "b"], ""), ([], "x"), ([], "y"), (["c"], None)])
-    assert (listing.entries, reason(listing)) == (["a", "b", "c"], None)
+    entries, reason, asked = await listed([(["a", "b"], ""), ([], "x"), ([], "y"), (["c"], None)])
+    assert (entries, reason) == (["a", "b", "c"], None)
     assert asked == [None, "", "x", "y"]
 
 
 async def test_a_cursor_that_comes_again_ends_the_list_with_a_warning() -> None:
-    listing, asked = await listed([(["a"], "x"), (["b"], "y"), (["c"], "x")])
-    assert (listing.entries, reason(listing), len(asked)) == (["a", "b", "c"], "its pages repeat", 3)
+    entries, reason, asked = await listed([(["a"], "x"), (["b"], "y"), (["c"], "x")])
+    assert (entries, reason, len(asked)) == (["a", "b", "c"], "its pages repeat", 3)
 
 
 async def test_a_page_that_comes_again_under_another_cursor_ends_the_list_with_a_warning() -> None:
-    listing, asked = await listed([(["a", "b"], "1"), (["c"], "2"), (["a", "b"], "3")])
-    assert (listing.entries, reason(listing), len(asked)) == (["a", "b", "c"], "its pages repeat", 3)
+    entries, reason, asked = await listed([(["a", "b"], "1"), (["c"], "2"), (["a", "b"], "3")])
+    assert (entries, reason, len(asked)) == (["a", "b", "c"], "its pages repeat", 3)
 
 
 async def test_entries_that_come_twice_are_kept_once_and_the_first_counts() -> None:
-    listing, _ = await listed([(["a", "b", "a"], "1"), (["b", "c"], None)])
-    assert (listing.entries, reason(listing)) == (["a", "b", "c"], None)
+    entries, reason, _ = await listed([(["a", "b", "a"], "1"), (["b", "c"], None)])
+    assert (entries, reason) == (["a", "b", "c"], None)
 
 
 async def test_a_list_without_end_stops_after_a_hundred_pages() -> None:
@@ -55,12 +54,12 @@ async def test_a_list_without_end_stops_after_a_hundred_pages() -> None:
         number += 1
         return [f"tool {number}"], str(number)
 
-    listing = await all_pages(fetch, lambda entry: entry, "files")
-    assert (len(listing.entries), number, reason(listing)) == (100, 100, "it has more than 100 pages")
+    entries, reason = await all_pages(fetch, lambda entry: entry)
+    assert (len(entries), number, reason) == (100, 100, "it has more than 100 pages")
 
 
 async def test_a_list_of_too_many_entries_is_cut_with_a_warning() -> None:
-    listing, _ = await listed([([f"tool {n}" for n in range(10_001)], None)])
-    assert (len(listing.entries), reason(listing)) == (10_000, "it has more than 10000 entries")
-    listing, _ = await listed([([f"tool {n}" for n in range(10_000)], None)])
-    assert (len(listing.entries), reason(listing)) == (10_000, None)
+    entries, reason, _ = await listed([([f"tool {n}" for n in range(10_001)], None)])
+    assert (len(entries), reason) == (10_000, "it has more than 10000 entries")
+    entries, reason, _ = await listed([([f"tool {n}" for n in range(10_000)], None)])
+    assert (len(entries), reason) == (10_000, None)

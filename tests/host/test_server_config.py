@@ -172,7 +172,7 @@ def test_comments_and_trailing_commas_are_read(file: Path) -> None:
         ({"url": "https://example.org", "env": {"A": "b"}}, "env", "it is for servers with a `command`"),
         ({"url": "https://example.org", "headers": {"A b": "c"}}, "headers.?", "it is no name of a header"),
         ({"url": "https://example.org", "headers": {"A": "b\r\nc"}}, "headers.A", "it holds a control character"),
-        ({"url": "http://example.org", "headers": {"A": "b"}}, "headers", "they would be sent unencrypted; use https"),
+        ({"url": "http://192.168.1.2"}, "url", "plain http is for servers on this computer; use https"),
         ({"command": "x", "env": {"A": "!pass show x"}}, "env.A", "it begins with `!`"),
         ({"command": "x", "args": ["${keyring:a}"]}, "args[0]", "a reference to a secret may stand in"),
     ],

@@ -1,0 +1,325 @@
+"""One server: what can be asked of it, from any task. Used by the host, the catalog and whoever talks to servers.
+
+A connection is made on first need (`lifecycle.py`). Everything raises AssistantError alone. A tool call is sent once and never
+again; whoever stops waiting for an answer cancels the request on the wire.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+from mcp import MCPError
+from mcp.client.session import IncomingMessage
+from mcp.server import Server
+from mcp_types import (
+    CallToolResult,
+    Completion,
+    GetPromptResult,
+    LoggingMessageNotification,
+    Prompt,
+    PromptListChangedNotification,
+    ReadResourceResult,
+    Resource,
+    ResourceListChangedNotification,
+    ResourceTemplate,
+    ResourceTemplateReference,
+    ServerCapabilities,
+    Tool,
+    ToolListChangedNotification,
+)
+
+from desktop.catalog_entries import Kind
+from desktop.errors import AssistantError, Diagnostic, Operation
+from desktop.host.consent import Consent
+from desktop.host.diagnostics import known
+from desktop.host.large_messages import LargeMessageReader
+from desktop.host.lifecycle import BACKOFF, SETTLED_AFTER, Lifecycle
+from desktop.host.list_changes import listen_for_list_changes
+from desktop.host.output_schema import OutputSchema
+from desktop.host.pages import all_pages
+from desktop.host.remembered import Remembered
+from desktop.host.requests import Life, Limits, Progress, ProgressCallback
+from desktop.host.sdk_client import SdkClient
+from desktop.host.server_config import SecretSource, ServerDefinition
+from desktop.host.server_log import ServerLog
+from desktop.host.server_state import ServerState
+from desktop.host.transports import open_transport
+from desktop.signals import Signal
+
+_LONGEST_CALL = 3600.0
+"""Seconds, however much progress a call reports."""
+#: A whole list may take this many times the limit of a page.
+_PAGES_TIME = 4
+_OWN_META = "deskhand/"
+_LARGE_META = "deskhand/large"
+_MISMATCH_META = "deskhand/schemaMismatch"
+_LARGEST_REDUCED = 2**20
+
+Answer = TypeVar("Answer")
+
+
+class Connection:
+    """A server's connection.
+
+    Attributes:
+        definition: As configured; a changed definition is another connection.
+        log: The server's error output and notices.
+        state_changed: Emitted soon after each change of `state`.
+        list_changed: Emitted with ``tools``, ``resources`` or ``prompts`` when the server says so, and with each of them
+            when it has been connected anew.
+    """
+
+    def __init__(
+        self,
+        definition: ServerDefinition,
+        *,
+        log: ServerLog,
+        consent: Consent,
+        legacy_servers: Remembered,
+        secret: SecretSource,
+        read_large: LargeMessageReader | None,
+        spool_folder: Path,
+        builtin: Server[Any] | None = None,
+        backoff: Sequence[float] = BACKOFF,
+        settled_after: float = SETTLED_AFTER,
+        longest_call: float = _LONGEST_CALL,
+    ) -> None:
+        """`legacy_servers` remembers which servers need the older handshake; `builtin` is the server of a definition of that
+        kind. Nothing is started yet."""
+        self.definition = definition
+        self.log = log
+        self.list_changed: Signal[str] = Signal()
+        self._longest_call = longest_call
+        self._read_large = read_large
+        self._large_tokens: set[object] = set()
+        self._output_schemas: dict[str, OutputSchema] = {}
+        self._warnings: dict[Kind, Diagnostic] = {}
+        self._lifecycle = Lifecycle(
+            definition,
+            log=log,
+            consent=consent,
+            legacy_servers=legacy_servers,
+            open_transport=lambda: open_transport(
+                definition,
+                log=log,
+                secret=secret,
+                read_large=self._receive_large if read_large else None,
+                spool_folder=spool_folder,
+                builtin=builtin,
+            ),
+            heard=self._heard,
+            connected=self._connected,
+            backoff=backoff,
+            settled_after=settled_after,
+        )
+        self.state_changed = self._lifecycle.state_changed
+        self.connect = self._lifecycle.connect
+        self.consent_changed = self._lifecycle.consent_changed
+
+    @property
+    def state(self) -> ServerState:
+        return self._lifecycle.state
+
+    @property
+    def capabilities(self) -> ServerCapabilities | None:
+        """What the server says it can do; None while it is not connected."""
+        life = self._lifecycle.life
+        return life.client.server_capabilities if life else None
+
+    async def reconnect(self) -> None:
+        """Leaves the server, whatever it is doing, and connects anew. Raises like `connect`."""
+        await self.close()
+        await self.connect()
+
+    async def close(self, *, for_good: bool = False) -> None:
+        """Leaves the server within some 6 seconds; whoever waits for an answer gets ``cancelled``. It may be connected again,
+        unless it was closed `for_good`."""
+        await self._lifecycle.close(for_good=for_good)
+
+    async def list_tools(self) -> list[Tool]:
+        """All tools that the definition's filters let through."""
+        tools: list[Tool] = await self._list("tool", lambda offered: offered.tools, lambda tool: tool.name)
+        schemas = {tool.name: tool.output_schema for tool in tools if tool.output_schema is not None}
+        life = self._lifecycle.life
+        schemas |= life.client.bad_output_schemas if life else {}
+        self._output_schemas = {name: OutputSchema(schema) for name, schema in schemas.items()}
+        return [tool for tool in tools if self.definition.offers(tool.name)]
+
+    async def list_resources(self) -> list[Resource]:
+        return await self._list("resource", lambda offered: offered.resources, lambda resource: str(resource.uri))
+
+    async def list_resource_templates(self) -> list[ResourceTemplate]:
+        return await self._list("template", lambda offered: offered.resources, lambda template: template.uri_template)
+
+    async def list_prompts(self) -> list[Prompt]:
+        return await self._list("prompt", lambda offered: offered.prompts, lambda prompt: prompt.name)
+
+    async def call_tool(
+        self, name: str, arguments: Mapping[str, Any], on_progress: ProgressCallback | None = None
+    ) -> CallToolResult:
+        """Calls a tool once. `on_progress` hears at most ten times a second.
+
+        A result that doesn't fit the tool's output schema, as it was listed last, says so under ``deskhand/schemaMismatch`` in
+        its ``_meta``; one whose message was too large to come whole is not checked.
+        """
+        limits = Limits(self.definition.call_time_limit, self._longest_call)
+        progress = Progress(limits, on_progress)
+        try:
+            result = await self._ask(
+                "call",
+                lambda client: client.call_tool(name, dict(arguments), progress_callback=progress.noticed),
+                limits,
+            )
+        finally:
+            progress.end()
+        large = self._keep_own_meta(result)
+        schema = self._output_schemas.get(name)
+        if schema is not None and not large and not result.is_error:
+            reason = await schema.mismatch(result)
+            if reason is not None:
+                result.meta = {**(result.meta or {}), _MISMATCH_META: reason}
+        return result
+
+    async def read_resource(self, uri: str) -> ReadResourceResult:
+        await self._require("read", lambda capabilities: capabilities.resources, "resources_unsupported")
+        result = await self._ask("read", lambda client: client.read_resource(uri))
+        self._keep_own_meta(result)
+        return result
+
+    async def complete(
+        self, template: str, argument_name: str, value: str, context: Mapping[str, str] | None = None
+    ) -> Completion:
+        """Values the server suggests for a variable of a resource template, given those of others."""
+        await self._require("complete", lambda capabilities: capabilities.completions, "completions_unsupported")
+        argument = {"name": argument_name, "value": value}
+        result = await self._ask(
+            "complete",
+            lambda client: client.complete(
+                ResourceTemplateReference(uri=template), argument, dict(context) if context else None
+            ),
+        )
+        return result.completion
+
+    async def get_prompt(self, name: str, arguments: Mapping[str, str] | None = None) -> GetPromptResult:
+        await self._require("prompt", lambda capabilities: capabilities.prompts, "prompts_unsupported")
+        return await self._ask("prompt", lambda client: client.get_prompt(name, dict(arguments or {})))
+
+    async def _ask(
+        self,
+        operation: Operation,
+        send: Callable[[SdkClient], Coroutine[Any, Any, Answer]],
+        limits: Limits | None = None,
+    ) -> Answer:
+        """Connects if need be and sends a request; one that only reads is sent once more to a server that had forgotten us."""
+        limits = limits or Limits(self.definition.request_time_limit, self.definition.request_time_limit)
+        life = await self._lifecycle.lively()
+        try:
+            return await life.request(operation, lambda: send(life.client), limits)
+        except AssistantError as error:
+            if isinstance(error.__cause__, MCPError):  # a diagnostic has no text of servers; the log may
+                self.log.append(f"error {error.__cause__.code}: {error.__cause__.message}")
+            if error.diagnostic.code != "session_lost" or operation == "call":
+                raise
+        again = await self._lifecycle.lively()
+        return await again.request(operation, lambda: send(again.client), limits)
+
+    async def _require(
+        self, operation: Operation, capability: Callable[[ServerCapabilities], object], code: str
+    ) -> None:
+        life = await self._lifecycle.lively()
+        if capability(life.client.server_capabilities) is None:
+            raise known(code, operation, self.definition.name)
+
+    async def _list(
+        self, kind: Kind, capability: Callable[[ServerCapabilities], object], key: Callable[[Any], str]
+    ) -> list[Any]:
+        """All pages of a list, counted in the state. A server that doesn't offer the kind has none of it."""
+        limit = self.definition.request_time_limit
+        limits = Limits(limit, _PAGES_TIME * limit)
+        left_out = 0
+
+        async def page(cursor: str | None) -> tuple[list[Any], str | None]:
+            nonlocal left_out
+            fetched = await self._ask("search", lambda client: client.page(kind, cursor), limits)
+            limits.sign_of_life()
+            left_out += fetched.left_out
+            return fetched.entries, fetched.next_cursor
+
+        life = await self._lifecycle.lively()
+        found: list[Any] = []
+        self._warnings.pop(kind, None)
+        if capability(life.client.server_capabilities) is not None:
+            found, reason = await all_pages(page, key)
+            if reason is None and left_out:
+                reason = f"{left_out} entries are outside the protocol"
+            if reason is not None:
+                self._warnings[kind] = known(
+                    "list_incomplete", "search", self.definition.name, reason=reason
+                ).diagnostic
+        if self.state.status == "connected":
+            counts = {**self.state.counts, kind: len(found)}
+            self._lifecycle.publish(replace(self.state, counts=counts, warnings=tuple(self._warnings.values())))
+        return found
+
+    def _connected(self, life: Life, anew: bool) -> None:
+        life.accompany(listen_for_list_changes(life.client, self._all_lists_changed))
+        if anew:
+            self._all_lists_changed()
+
+    async def _receive_large(self, file: Path) -> bytes:
+        """Hands a large message to its reader and notes the token of what was reduced, which no server can know."""
+        assert self._read_large is not None
+        message = await self._read_large(file)
+        if len(message) < _LARGEST_REDUCED:  # a larger one came back whole
+            meta = _at(json.loads(message), "result", "_meta", _LARGE_META)
+            if meta is not None:
+                self._large_tokens.add(meta)
+        return message
+
+    def _keep_own_meta(self, result: CallToolResult | ReadResourceResult) -> bool:
+        """Takes out what a server put under Deskhand's own keys; whether the result was too large to come whole."""
+        meta = result.meta or {}
+        token = meta.get(_LARGE_META)
+        large = isinstance(token, str) and token in self._large_tokens
+        self._large_tokens.discard(token if large else None)
+        if any(key.startswith(_OWN_META) for key in meta):
+            kept = {key: value for key, value in meta.items() if not key.startswith(_OWN_META)}
+            result.meta = {**kept, _LARGE_META: token} if large else kept
+        return large
+
+    async def _heard(self, message: IncomingMessage) -> None:
+        """What the server says unasked, and what could not be understood."""
+        match message:
+            case ToolListChangedNotification():
+                self._list_changed("tools")
+            case ResourceListChangedNotification():
+                self._list_changed("resources")
+            case PromptListChangedNotification():
+                self._list_changed("prompts")
+            case LoggingMessageNotification(params=params):
+                text = params.data if isinstance(params.data, str) else json.dumps(params.data, ensure_ascii=False)
+                self.log.append(f"{params.level}: {text}")
+            case Exception():
+                self.log.append(f"not understood: {type(message).__name__}")
+            case _:
+                pass
+
+    def _list_changed(self, which: str) -> None:
+        # Soon and not now: what a watcher raises must reach the loop's hook, not the SDK.
+        asyncio.get_running_loop().call_soon(self.list_changed.emit, which)
+
+    def _all_lists_changed(self) -> None:
+        for which in ("tools", "resources", "prompts"):
+            self._list_changed(which)
+
+
+def _at(value: object, *keys: str) -> object:
+    """The value under nested keys, or None."""
+    for key in keys:
+        value = cast("dict[str, object]", value).get(key) if isinstance(value, dict) else None
+    return value

@@ -1,0 +1,171 @@
+"""The SDK's client with three things mended: how it agrees with a server on the protocol, what becomes of a result that does not
+fit its schema, and what one entry outside the protocol does to a list. Used by the connection.
+
+Private members of the SDK are used; its version is pinned for that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any, Self, cast
+
+from mcp import Client, ClientSession, MCPError
+from mcp.client._probe import negotiate_auto
+from mcp_types import METHOD_NOT_FOUND, CallToolResult, ListToolsResult
+from mcp_types.methods import parse_server_result
+from pydantic import ValidationError
+
+from desktop.catalog_entries import Kind
+from desktop.errors import AssistantError
+
+#: Seconds a server may leave the newer era's question unanswered before it is asked in the older way as well.
+_PATIENCE = 3.0
+#: Kind of entry -> method, its key in the answer, its attribute in the SDK's result.
+_LISTS: dict[Kind, tuple[str, str, str]] = {
+    "tool": ("tools/list", "tools", "tools"),
+    "resource": ("resources/list", "resources", "resources"),
+    "template": ("resources/templates/list", "resourceTemplates", "resource_templates"),
+    "prompt": ("prompts/list", "prompts", "prompts"),
+}
+#: The answer that the present task has received last, as it came.
+_answer: ContextVar[dict[str, Any] | None] = ContextVar("answer", default=None)
+
+
+@dataclass(frozen=True)
+class Page:
+    entries: list[Any]
+    """The SDK's values: Tool, Resource, ResourceTemplate or Prompt."""
+    next_cursor: str | None
+    left_out: int
+    """How many entries were outside the protocol."""
+
+
+@dataclass
+class SdkClient(Client):
+    """The SDK's client, entered like it.
+
+    The SDK waits ten seconds for a server that is silent when it is asked in the newer way; this one asks in the older way as
+    well after three, and takes the first good answer. The SDK throws a finished result away when it does not fit its tool's
+    output schema, and checks that on the loop; this one leaves the check to its user. The SDK refuses a whole page for one
+    entry of it; `page` does not.
+
+    Attributes:
+        only_legacy: The server left the newer era's question unanswered and answered the older one's.
+        bad_output_schemas: By tool: what was given as an output schema and can't be one.
+    """
+
+    only_legacy: bool = field(default=False, init=False)
+    bad_output_schemas: dict[str, Any] = field(default_factory=dict[str, Any], init=False)
+
+    async def __aenter__(self) -> Self:
+        async with AsyncExitStack() as stack:
+            session = await self._build_session(stack)
+            session.validate_tool_result = _keep
+            _note_answers(session)
+            await stack.enter_async_context(session)
+            self.only_legacy = await _negotiate(session, legacy=self.mode == "legacy")
+            self._session = session
+            self._exit_stack = stack.pop_all()
+        return self
+
+    async def page(self, kind: Kind, cursor: str | None) -> Page:
+        """A page of a list. A method that the server doesn't know gives an empty one: many offer resources and no templates.
+
+        Raises what the SDK raises.
+        """
+        method, key, attribute = _LISTS[kind]
+        fetch = {
+            "tool": self.list_tools,
+            "resource": self.list_resources,
+            "template": self.list_resource_templates,
+            "prompt": self.list_prompts,
+        }[kind]
+        try:
+            result = await fetch(cursor=cursor)
+        except MCPError as error:
+            if error.code != METHOD_NOT_FOUND:
+                raise
+            return Page([], None, 0)
+        except ValidationError:
+            answer = _answer.get()
+            if answer is None or not isinstance(answer.get(key), list):
+                raise
+            listed = cast("list[Any]", answer[key])
+            fitting = [entry for entry in map(self._mended, listed) if self._fits(method, {**answer, key: [entry]})]
+            result = parse_server_result(method, self.protocol_version, {**answer, key: fitting})
+            if isinstance(result, ListToolsResult):
+                # What the client learns from a list that passes.
+                self.session._absorb_tool_listing(result, complete=False)  # pyright: ignore[reportPrivateUsage]
+            return Page(getattr(result, attribute), cast("Any", result).next_cursor, len(listed) - len(fitting))
+        return Page(getattr(result, attribute), result.next_cursor, 0)
+
+    def _mended(self, entry: Any) -> Any:
+        """A tool without an output schema that can't be one; anything else as it is."""
+        if not isinstance(entry, dict) or "outputSchema" not in entry:
+            return cast("Any", entry)
+        tool = cast("dict[str, Any]", entry)
+        if self._fits("tools/list", {"tools": [tool], "resultType": "complete", "ttlMs": 0, "cacheScope": "private"}):
+            return tool
+        self.bad_output_schemas[str(tool.get("name"))] = tool["outputSchema"]
+        return {name: value for name, value in tool.items() if name != "outputSchema"}
+
+    def _fits(self, method: str, answer: dict[str, Any]) -> bool:
+        try:
+            parse_server_result(method, self.protocol_version, answer)
+        except ValidationError:
+            return False
+        return True
+
+
+async def _keep(name: str, result: CallToolResult) -> None:
+    """In place of the SDK's check of a result."""
+
+
+def _note_answers(session: ClientSession) -> None:
+    """Has each answer noted in the context of the task that asked."""
+    dispatcher: Any = session._dispatcher  # pyright: ignore[reportPrivateUsage]
+    send: Callable[..., Awaitable[dict[str, Any]]] = dispatcher.send_raw_request
+
+    async def send_and_note(*arguments: Any, **options: Any) -> dict[str, Any]:
+        answer = await send(*arguments, **options)
+        _answer.set(answer)
+        return answer
+
+    dispatcher.send_raw_request = send_and_note
+
+
+async def _negotiate(session: ClientSession, *, legacy: bool) -> bool:
+    """Whether the newer era's question stayed unanswered.
+
+    Raises AssistantError ``protocol_unsupported``, and what the SDK raises.
+    """
+    attempts: list[asyncio.Task[Any]] = []
+    try:
+        if legacy:
+            await session.initialize()
+            return False
+        probe = asyncio.create_task(negotiate_auto(session))
+        attempts.append(probe)
+        await asyncio.wait({probe}, timeout=_PATIENCE)
+        if not probe.done():
+            handshake = asyncio.create_task(session.initialize())
+            attempts.append(handshake)
+            await asyncio.wait(attempts, return_when=asyncio.FIRST_COMPLETED)
+            agreed = handshake.done() and handshake.exception() is None
+            if agreed and not probe.done():
+                return True
+            if agreed:  # both at once, and the older one counts now: ask again in the newer way alone
+                await probe
+                await negotiate_auto(session)
+        await probe
+        return False
+    except RuntimeError as error:  # the SDK's, for a version that it doesn't know
+        raise AssistantError("protocol_unsupported", operation="connect") from error
+    finally:
+        for attempt in attempts:
+            attempt.cancel()
+        await asyncio.gather(*attempts, return_exceptions=True)
