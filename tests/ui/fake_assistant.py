@@ -5,16 +5,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from desktop.assistant.conversation import Conversation, Message, Notice, Part, Text, interrupt
 from desktop.assistant.events import MessageStarted, TextDelta, TurnEvent, TurnFinished
 from desktop.assistant.toolbox import Toolbox
 from desktop.catalog_entries import ServerEntry
-from desktop.core import Core
 from desktop.errors import Diagnostic
 from desktop.settings import Settings
 from desktop.signals import Signal
+
+if TYPE_CHECKING:
+    from desktop.core import Core
 
 Script = Callable[["FakeTurn"], AsyncGenerator[TurnEvent, None]]
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 
 from PySide6.QtCore import QLocale, QSize, Qt, Signal
-from PySide6.QtGui import QKeyEvent, QResizeEvent
+from PySide6.QtGui import QFocusEvent, QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QScrollArea, QSizePolicy, QVBoxLayout, QWidget
 
 from desktop.assistant import toolbox
@@ -19,7 +19,7 @@ from desktop.ui.messages import tr
 from desktop.visible_text import visible_line
 
 _LONGEST_TITLE = 200
-_WIDEST_MODEL = 320
+_WIDEST_MODEL = 420
 #: Pixels below which the line leaves out tokens and cost.
 _NARROW = 620
 #: Characters of a schema and a description that make about one token.
@@ -46,10 +46,7 @@ class ChatHeader(QWidget):
         self._tools: Sequence[ToolDefinition] = ()
         self._title = _TitleEdit(self)
         self._title.editingFinished.connect(self._rename)
-        self.model_button = flat_button("down", self.tr("Choose who answers"), text=" ")
-        self.model_button.setLayoutDirection(
-            Qt.LayoutDirection.RightToLeft if not self.isRightToLeft() else Qt.LayoutDirection.LeftToRight
-        )
+        self.model_button = flat_button("", self.tr("Choose who answers"), text=" ")
         self.model_button.clicked.connect(self.model_menu_requested)
         self._loaded = flat_button("tool", "", text=" ")
         self._loaded.clicked.connect(self._show_tools)
@@ -87,11 +84,9 @@ class ChatHeader(QWidget):
 
     def _rename(self) -> None:
         title = " ".join(self._title.text().split())
-        if title and title != self._title.shown:
+        if title and self._title.isModified() and title != self._title.shown:
             self._title.show_title(title)
             self.renamed.emit(title)
-        else:
-            self._title.show_title(self._title.shown)
 
     def _show_tools(self) -> None:
         popup = ToolsPopup(self._tools, self)
@@ -105,9 +100,9 @@ class ChatHeader(QWidget):
     def _arrange(self) -> None:
         narrow = self.width() < _NARROW
         self._usage.setVisible(not narrow and bool(self._usage.text()))
-        widest = min(_WIDEST_MODEL, self.width() // 3)
+        widest = min(_WIDEST_MODEL, self.width() * 2 // 5)
         shown = self.model_button.fontMetrics().elidedText(self._model_name, Qt.TextElideMode.ElideRight, widest)
-        self.model_button.setText(button_text(shown))
+        self.model_button.setText(f"{button_text(shown)} ▾")
         self.model_button.setToolTip(plain_tool_tip(self._model_name))
         self.model_button.setAccessibleName(self.tr("Model: {name}").format(name=self._model_name))
 
@@ -190,6 +185,7 @@ class _TitleEdit(QLineEdit):
         self.setMaxLength(_LONGEST_TITLE)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setAccessibleName(self.tr("Title of the conversation"))
+        self.setPlaceholderText(self.tr("New conversation"))
         font = self.font()
         font.setBold(True)
         self.setFont(font)
@@ -199,11 +195,14 @@ class _TitleEdit(QLineEdit):
 
     def show_title(self, title: str) -> None:
         self.shown = title
-        if not self.hasFocus() or self.text() != title:
-            self.setText(visible_line(title, _LONGEST_TITLE))
-            self.setCursorPosition(0)
-        self.setPlaceholderText(self.tr("New conversation"))
         self.setToolTip(plain_tool_tip(title))
+        if not self.hasFocus():
+            self._show_elided()
+
+    def _show_elided(self) -> None:
+        line = visible_line(self.shown, _LONGEST_TITLE)
+        self.setText(self.fontMetrics().elidedText(line, Qt.TextElideMode.ElideRight, self.width() - 2 * theme.SPACING))
+        self.setCursorPosition(0)
 
     def minimumSizeHint(self) -> QSize:
         return QSize(60, super().minimumSizeHint().height())
@@ -214,6 +213,20 @@ class _TitleEdit(QLineEdit):
             self.clearFocus()
         else:
             super().keyPressEvent(event)
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        self.setText(visible_line(self.shown, _LONGEST_TITLE))
+        super().focusInEvent(event)
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        super().focusOutEvent(event)
+        if event.reason() not in (Qt.FocusReason.PopupFocusReason, Qt.FocusReason.ActiveWindowFocusReason):
+            self._show_elided()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        if not self.hasFocus():
+            self._show_elided()
 
 
 def _weight(tool: ToolDefinition) -> int:

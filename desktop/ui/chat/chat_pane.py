@@ -257,11 +257,21 @@ class ChatPane(QWidget):
             self._show_state()
 
     def _show_conversation(self) -> None:
-        around = Surroundings(self._conversation.id, self._answers, self._remedy, self._send_again)
-        self._messages.show_conversation(self._conversation, around)
+        self._messages.show_conversation(self._conversation, self._surroundings())
         self._header.show_conversation(self._conversation)
         self._show_tools()
         self._show_state()
+
+    def _surroundings(self) -> Surroundings:
+        conversation = self._conversation
+        return Surroundings(
+            conversation,
+            self._answers,
+            self._remedy,
+            self._send_again,
+            is_running=lambda: conversation.id in self._runs,
+            width=self._messages.content_width,
+        )
 
     def _show_state(self) -> None:
         """Which of the parts are there: a greeting or messages, what keeps a message from being sent, Send or Stop."""
@@ -279,8 +289,7 @@ class ChatPane(QWidget):
         if run is not None and not run.began:
             self._strip.addWidget(_Waiting(run.text, ready=self._is_ready))
         elif fault is not None:
-            around = Surroundings(self._conversation.id, self._answers, self._remedy, self._send_again)
-            self._strip.addWidget(NoticeView(Notice(fault), around))
+            self._strip.addWidget(NoticeView(Notice(fault), self._surroundings()))
         self._composer.set_busy(run is not None)
         if run is not None:
             placeholder = self.tr("An answer is coming; Esc stops it")

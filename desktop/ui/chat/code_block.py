@@ -16,6 +16,7 @@ from PySide6.QtGui import (
     QKeyEvent,
     QPalette,
     QResizeEvent,
+    QShowEvent,
     QTextCharFormat,
     QTextCursor,
     QTextLayout,
@@ -92,7 +93,7 @@ class CodeView(QPlainTextEdit):
         self.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))
         self.setLineWrapMode(QPlainTextEdit.LineWrapMode.WidgetWidth if wrap else QPlainTextEdit.LineWrapMode.NoWrap)
         self.setWordWrapMode(QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere)
-        SlimScrollBars(self)
+        self._has_slim_bars = False
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.document().setDocumentMargin(4)
         self.setViewportMargins(theme.SPACING, 0, theme.SPACING, 0)
@@ -162,6 +163,9 @@ class CodeView(QPlainTextEdit):
                 block = block.next()
         scrolls = lines > self._most_lines
         bar = self.horizontalScrollBar()
+        if (scrolls or bar.maximum() > 0) and self.isVisible() and not self._has_slim_bars:
+            self._has_slim_bars = True  # most have none to draw, and a style sheet costs
+            SlimScrollBars(self)
         self.setVerticalScrollBarPolicy(_Policy.ScrollBarAsNeeded if scrolls else _Policy.ScrollBarAlwaysOff)
         height = min(lines, self._most_lines) * line + math.ceil(2 * self.document().documentMargin())
         height += bar.sizeHint().height() if bar.maximum() > 0 and bar.isVisibleTo(self) else 0
@@ -174,6 +178,10 @@ class CodeView(QPlainTextEdit):
 
     def minimumSizeHint(self) -> QSize:
         return QSize(24, self.minimumHeight())
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self._fit()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)

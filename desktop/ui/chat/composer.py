@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QMimeData, QSize, Qt, Signal
+from PySide6.QtCore import QMimeData, Qt, Signal
 from PySide6.QtGui import QFocusEvent, QInputMethodEvent, QKeyEvent, QPalette
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QPlainTextEdit, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QPlainTextEdit, QVBoxLayout, QWidget
 
-from desktop.ui import icons, theme
-from desktop.ui.chat.widgets import Card, SlimScrollBars
+from desktop.ui import theme
+from desktop.ui.chat.widgets import Card, RoundButton, SlimScrollBars
 from desktop.ui.labels import PlainLabel
 
 #: Characters of a message; what is pasted beyond is cut, and that is said.
@@ -34,9 +34,7 @@ class Composer(Card):
         self._edit.textChanged.connect(self._show_state)
         self._edit.paste_cut.connect(self._say_cut)
         self._edit.focus_changed.connect(self._show_focus)
-        self._button = QToolButton(self)
-        self._button.setIconSize(QSize(20, 20))
-        self._button.setFixedSize(36, 36)
+        self._button = RoundButton(34)
         self._button.clicked.connect(lambda: self._stop() if self._busy else self._send())
         self._hint = PlainLabel(tone="muted", scale=0.9)
         self._hint.hide()
@@ -97,9 +95,7 @@ class Composer(Card):
 
     def _show_state(self) -> None:
         name = self.tr("Stop (Esc)") if self._busy else self.tr("Send (Enter)")
-        icons.set_icon(self._button, "stop" if self._busy else "send")
-        self._button.setAccessibleName(name)
-        self._button.setToolTip(name)
+        self._button.show_action("stop" if self._busy else "send", name)
         self._button.setEnabled(self._busy or bool(self.text.strip()))
 
     def _show_focus(self, focused: bool) -> None:

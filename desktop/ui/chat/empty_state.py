@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QPushButton, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtCore import QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPalette, QPen
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QScrollArea, QVBoxLayout, QWidget
 
 from desktop.catalog_entries import ServerEntry
 from desktop.ui import theme
@@ -38,6 +39,7 @@ class EmptyState(QScrollArea):
         ground.setAutoFillBackground(True)
         column = QWidget()
         column.setMaximumWidth(_WIDEST)
+        column.setMinimumWidth(min(_WIDEST, 320))
         self._greeting = PlainLabel(self.tr("What can I do for you?"), bold=True, scale=1.6)
         self._about = PlainLabel("", tone="muted")
         self._suggestions = FlowLayout()
@@ -47,10 +49,14 @@ class EmptyState(QScrollArea):
         layout.addWidget(self._greeting)
         layout.addWidget(self._about)
         layout.addLayout(self._suggestions)
+        row = QHBoxLayout()
+        row.addStretch(1)
+        row.addWidget(column, 1000)
+        row.addStretch(1)
         outer = QVBoxLayout(ground)
         outer.setContentsMargins(0, 0, 0, 0)
         outer.addStretch(2)
-        outer.addWidget(column, 0, Qt.AlignmentFlag.AlignHCenter)
+        outer.addLayout(row)
         outer.addStretch(3)
         self.setWidget(ground)
 
@@ -62,11 +68,35 @@ class EmptyState(QScrollArea):
                 widget.hide()
                 widget.deleteLater()
         for text in [] if starting else suggestions(servers):
-            button = QPushButton(button_text(text))
-            button.setAutoDefault(False)
-            button.setToolTip(plain_tool_tip(text))
+            button = _Suggestion(text)
             button.clicked.connect(lambda _=False, text=text: self.suggested.emit(text))
             self._suggestions.addWidget(button)
+
+
+class _Suggestion(QPushButton):
+    def __init__(self, text: str) -> None:
+        super().__init__(button_text(text))
+        self.setAutoDefault(False)
+        self.setToolTip(plain_tool_tip(text))
+        self.setCursor(Qt.CursorShape.PointingHandCursor)
+
+    def sizeHint(self) -> QSize:
+        metrics = self.fontMetrics()
+        width = metrics.size(Qt.TextFlag.TextShowMnemonic, self.text()).width()
+        return QSize(width + 4 * theme.SPACING, metrics.height() + 2 * theme.SPACING)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        colors = theme.colors()
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        highlight = self.palette().color(QPalette.ColorRole.Highlight)
+        painter.setPen(QPen(highlight, 2) if self.hasFocus() else QColor(colors.border))
+        painter.setBrush(
+            QColor(colors.selected if self.isDown() else colors.hover if self.underMouse() else colors.card)
+        )
+        painter.drawRoundedRect(QRectF(self.rect()).adjusted(1, 1, -1, -1), self.height() / 2, self.height() / 2)
+        painter.setPen(self.palette().color(QPalette.ColorRole.ButtonText))
+        painter.drawText(self.rect(), Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextShowMnemonic, self.text())
 
 
 def suggestions(servers: Sequence[ServerEntry]) -> list[str]:

@@ -9,13 +9,12 @@ import math
 
 from PySide6.QtCore import QBuffer, QByteArray, QIODevice, QRect, QSize, Qt
 from PySide6.QtGui import QImage, QImageReader, QPainter, QPaintEvent, QPixmap, QResizeEvent
-from PySide6.QtWidgets import QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
 
 from desktop.assistant.conversation import Image
 from desktop.ui import tasks, theme
 from desktop.ui.chat import files
 from desktop.ui.chat.widgets import ElidedLabel, flat_button
-from desktop.ui.flow_layout import FlowLayout
 from desktop.visible_text import visible_line
 
 #: Only these, whatever else Qt could read, and whatever the server says it is.
@@ -40,9 +39,10 @@ class ImageView(QWidget):
         self._save = flat_button("save", self.tr("Save image as…"))
         self._save.setEnabled(False)
         self._save.clicked.connect(lambda: tasks.start(self._save_as(), on_error=self))
-        row = FlowLayout()
+        row = QHBoxLayout()
         row.addWidget(self._about)
         row.addWidget(self._save)
+        row.addStretch()
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(theme.SPACING // 2)

@@ -106,6 +106,9 @@ class BlockSplitter:
         """Takes one step of closing what can be closed; False when the rest is one open block."""
         if self._fence is not None:
             return self._leave_fence(self._fence)
+        full = len(self._prose) + len(self._rest) > PROSE_LIMIT
+        if not full and "```" not in self._rest and "~~~" not in self._rest:
+            return False  # no need to know more: parsing is what costs
         tokens = _PARSER.parse(self._rest)
         lines = self._rest.splitlines(keepends=True)
         fence = _first_fence(tokens)
@@ -119,7 +122,7 @@ class BlockSplitter:
         if boundary > 0:
             self._prose += "".join(lines[:boundary])
             self._rest = "".join(lines[boundary:])
-            if len(self._prose) >= PROSE_LIMIT:
+            if full:
                 self._close_prose()
         elif len(self._prose) + len(self._rest) > 2 * PROSE_LIMIT:
             self._cut(tokens, lines)

@@ -5,12 +5,13 @@ Blocks that are finished stay as they were drawn; an update draws the last one a
 
 from __future__ import annotations
 
-from PySide6.QtCore import QTimer
-from PySide6.QtWidgets import QVBoxLayout, QWidget
+from PySide6.QtCore import Qt, QTimer
+from PySide6.QtWidgets import QWidget
 
 from desktop.ui import theme
 from desktop.ui.chat.code_block import CodeBlock
 from desktop.ui.chat.markdown_blocks import Block, BlockSplitter
+from desktop.ui.chat.stack_layout import StackLayout
 from desktop.ui.chat.text_view import TextView
 
 #: Characters that are taken at a time, so that a long text that is there at once doesn't hold up the window.
@@ -20,8 +21,10 @@ _PIECE = 8000
 class MarkdownView(QWidget):
     """Shows a text that only ever grows."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(self, width: int = 400, parent: QWidget | None = None) -> None:
+        """`width` is what it will get, as far as is known."""
         super().__init__(parent)
+        self._expected_width = width
         self._splitter = BlockSplitter()
         self._source = ""
         self._taken = 0
@@ -31,9 +34,8 @@ class MarkdownView(QWidget):
         self._drawn_finished = 0
         self._next_piece = QTimer(self, singleShot=True, interval=0)
         self._next_piece.timeout.connect(self._take_piece)
-        self._layout = QVBoxLayout(self)
-        self._layout.setContentsMargins(0, 0, 0, 0)
-        self._layout.setSpacing(theme.SPACING)
+        self.setAttribute(Qt.WidgetAttribute.WA_StaticContents)
+        self._layout = StackLayout(self, spacing=theme.SPACING)
 
     def set_source(self, source: str, *, finished: bool) -> None:
         """`source` begins with what was shown before; `finished`: it will not grow any more."""
@@ -68,8 +70,10 @@ class MarkdownView(QWidget):
             self._remove(self._blocks[index])
             del self._blocks[index]
         if index == len(self._blocks) or not isinstance(self._blocks[index], kind):
-            self._blocks.insert(index, kind(self))
-            self._layout.insertWidget(index, self._blocks[index])
+            expected = self.width() if self.isVisible() else self._expected_width
+            made = TextView(expected, self) if kind is TextView else CodeBlock(self)
+            self._blocks.insert(index, made)
+            self._layout.insert_widget(index, self._blocks[index])
         view = self._blocks[index]
         if isinstance(view, CodeBlock):
             view.set_code(block.source, language=block.language, finished=block.finished)

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import time
 
-from PySide6.QtCore import QEvent, QObject, QPoint, Qt, QTimer, Signal
+from PySide6.QtCore import QPoint, Qt, QTimer, Signal
 from PySide6.QtGui import QKeyEvent, QPalette, QResizeEvent
-from PySide6.QtWidgets import QFrame, QPushButton, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QScrollArea, QWidget
 
 from desktop.assistant.conversation import Conversation, Message
-from desktop.ui import icons, theme
+from desktop.ui import theme
 from desktop.ui.chat.message_widget import MessageWidget, Surroundings
-from desktop.ui.chat.widgets import SlimScrollBars, flat_button
+from desktop.ui.chat.stack_layout import StackLayout
+from desktop.ui.chat.widgets import RoundButton, SlimScrollBars, flat_button
 
 #: Messages that are widgets at first, and how many more are loaded at a time.
 _NEWEST = 100
@@ -55,23 +56,16 @@ class MessageList(QScrollArea):
         self.setAccessibleName(self.tr("Messages"))
         self.viewport().setBackgroundRole(QPalette.ColorRole.Base)
         SlimScrollBars(self)
-        self._column = QWidget()
-        self._column.setBackgroundRole(QPalette.ColorRole.Base)
-        self._column.setAutoFillBackground(True)
-        self._layout = QVBoxLayout(self._column)
-        self._layout.setSpacing(2 * theme.SPACING)
+        self._column = _Column()
+        self._column.resized.connect(self._hold)
+        self._layout = StackLayout(self._column, spacing=2 * theme.SPACING)
         self._earlier = flat_button("up", self.tr("Show earlier messages"), text=self.tr("Show earlier messages"))
         self._earlier.clicked.connect(self.load_earlier)
         self._earlier.hide()
-        self._layout.addWidget(self._earlier, 0, Qt.AlignmentFlag.AlignHCenter)
-        self._layout.addStretch()
+        self._layout.addWidget(self._earlier)
         self.setWidget(self._column)
-        self._column.installEventFilter(self)
-        self._to_end = QPushButton(self)
-        self._to_end.setAccessibleName(self.tr("Jump to the end"))
-        self._to_end.setToolTip(self.tr("Jump to the end"))
-        self._to_end.setFixedSize(32, 32)
-        icons.set_icon(self._to_end, "down")
+        self._to_end = RoundButton(34, quiet=True, parent=self)
+        self._to_end.show_action("down", self.tr("Jump to the end"))
         self._to_end.clicked.connect(self.follow)
         self._to_end.hide()
         self._draw_timer = QTimer(self, singleShot=True)
@@ -99,9 +93,11 @@ class MessageList(QScrollArea):
         """Shows a message that was added to the conversation."""
         if self.last is not None and self.last.message is message:  # shown with the others meanwhile
             return
+        if message.role == "assistant" and self.last is not None:
+            self.last.set_ends_answer(False)
         widget = self._make(len(self._messages) - 1, message)
         self._widgets.append(widget)
-        self._layout.insertWidget(self._layout.count() - 1, widget)
+        self._layout.addWidget(widget)
         if self._follows and len(self._widgets) > _NEWEST + _MORE:
             for old in self._widgets[:_MORE]:
                 self._remove(old)
@@ -146,6 +142,10 @@ class MessageList(QScrollArea):
         bottom = widget.mapTo(self.viewport(), QPoint(0, widget.height())).y()
         return 0 < bottom <= self.viewport().height() + widget.height() // 2
 
+    def content_width(self) -> int:
+        """Pixels from one side of the column's content to the other."""
+        return self._column.width() - self._layout.contentsMargins().left() - self._layout.contentsMargins().right()
+
     @property
     def last(self) -> MessageWidget | None:
         return self._widgets[-1] if self._widgets else None
@@ -157,7 +157,7 @@ class MessageList(QScrollArea):
             index = len(self._messages) - len(self._widgets) - 1
             widget = self._make(index, self._messages[index])
             self._widgets.insert(0, widget)
-            self._layout.insertWidget(1, widget)
+            self._layout.insert_widget(1, widget)
             self._to_load -= 1
         self._show_earlier_button()
         self.grown.emit()
@@ -168,7 +168,10 @@ class MessageList(QScrollArea):
         assert self._surroundings is not None, "messages come with their surroundings"
         before = self._messages[index - 1] if index > 0 else None
         with_name = before is None or before.role == "user" or before.model != message.model
-        return MessageWidget(message, self._surroundings, with_name=with_name, parent=self._column)
+        ends_answer = index + 1 == len(self._messages) or self._messages[index + 1].role == "user"
+        return MessageWidget(
+            message, self._surroundings, with_name=with_name, ends_answer=ends_answer, parent=self._column
+        )
 
     def _remove(self, widget: MessageWidget) -> None:
         self._layout.removeWidget(widget)
@@ -239,17 +242,11 @@ class MessageList(QScrollArea):
         self._adjusting = False
         self._anchor = None
 
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        if watched is self._column and event.type() in (QEvent.Type.Resize, QEvent.Type.LayoutRequest):
-            result = super().eventFilter(watched, event)  # the scroll area takes the new size first
-            self._hold()
-            return result
-        return super().eventFilter(watched, event)
-
     def resizeEvent(self, event: QResizeEvent) -> None:
-        width = self.viewport().width()
-        side = max(_MARGIN, (width - _WIDEST) // 2)
-        self._layout.setContentsMargins(side, 2 * theme.SPACING, side, 3 * theme.SPACING)
+        side = max(_MARGIN, (self.width() - _WIDEST) // 2)
+        bar = self.width() - self.viewport().width()  # the column is in the middle with and without a scroll bar
+        left, right = (side, side - bar) if not self.isRightToLeft() else (side - bar, side)
+        self._layout.setContentsMargins(left, 2 * theme.SPACING, right, 3 * theme.SPACING)
         super().resizeEvent(event)
         self._to_end.move((self.width() - self._to_end.width()) // 2, self.height() - self._to_end.height() - 12)
         self._hold()
@@ -263,3 +260,21 @@ class MessageList(QScrollArea):
                 self.follow()
             case _:
                 super().keyPressEvent(event)
+
+
+class _Column(QWidget):
+    """Signals:
+    resized: Its size changed; what is in it has its place already, and the scroll bar its range.
+    """
+
+    resized = Signal()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setBackgroundRole(QPalette.ColorRole.Base)
+        self.setAutoFillBackground(True)
+        self.setAttribute(Qt.WidgetAttribute.WA_StaticContents)  # growing, it paints nothing but what is new
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self.resized.emit()

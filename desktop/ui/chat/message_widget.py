@@ -5,14 +5,25 @@ Show a new kind of content: a line in `MessageWidget._make`. Whatever changes in
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from PySide6.QtCore import QDateTime, QLocale, Qt
 from PySide6.QtGui import QColor, QPainter, QPaintEvent, QResizeEvent
-from PySide6.QtWidgets import QHBoxLayout, QPushButton, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLayout, QPushButton, QSizePolicy, QVBoxLayout, QWidget
 
-from desktop.assistant.conversation import Choice, Form, Image, Message, Notice, Part, Reasoning, Text, ToolCall
+from desktop.assistant.conversation import (
+    Choice,
+    Conversation,
+    Form,
+    Image,
+    Message,
+    Notice,
+    Part,
+    Reasoning,
+    Text,
+    ToolCall,
+)
 from desktop.errors import Diagnostic
 from desktop.ui import icons, messages, theme
 from desktop.ui.chat.answers import PersonAnswers
@@ -21,6 +32,7 @@ from desktop.ui.chat.image_view import ImageView
 from desktop.ui.chat.markdown_view import MarkdownView
 from desktop.ui.chat.question_cards import ChoiceCard, FormCard
 from desktop.ui.chat.result_view import Remedy, remedy_text
+from desktop.ui.chat.stack_layout import StackLayout
 from desktop.ui.chat.text_view import TextView
 from desktop.ui.chat.tool_call_card import ToolCallCard
 from desktop.ui.chat.widgets import Card, CopyButton, Glyph, flat_button
@@ -42,11 +54,15 @@ GUIDE = "Guide"
 class Surroundings:
     """What the parts of a message need besides their content."""
 
-    conversation_id: str
+    conversation: Conversation
     answers: PersonAnswers
     remedy: Remedy
     """Called with the diagnostic whose button was pressed."""
     send_again: Callable[[], None]
+    is_running: Callable[[], bool]
+    """Whether a turn of the conversation runs: more may come."""
+    width: Callable[[], int]
+    """Of the column, in pixels."""
 
 
 class MessageWidget(QWidget):
@@ -55,19 +71,25 @@ class MessageWidget(QWidget):
     """
 
     def __init__(
-        self, message: Message, surroundings: Surroundings, *, with_name: bool, parent: QWidget | None = None
+        self,
+        message: Message,
+        surroundings: Surroundings,
+        *,
+        with_name: bool,
+        ends_answer: bool,
+        parent: QWidget | None = None,
     ) -> None:
-        """`with_name`: the first message of an answer says which model answers."""
+        """`with_name`: the first message of an answer says which model answers. `ends_answer`: the last one has Copy."""
         super().__init__(parent)
         self.message = message
+        self._ends_answer = ends_answer
         self._surroundings = surroundings
         self._parts: list[tuple[Part, QWidget]] = []
         self._waiting: PlainLabel | None = None
         self._foot: QWidget | None = None
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-        self._layout = QVBoxLayout(self)
-        self._layout.setContentsMargins(0, 0, 0, 0)
-        self._layout.setSpacing(theme.SPACING)
+        self.setAttribute(Qt.WidgetAttribute.WA_StaticContents)
+        self._layout = StackLayout(self, spacing=12)
         self._fixed = 0
         if message.role == "user":
             self.setAccessibleName(self.tr("You"))
@@ -88,6 +110,10 @@ class MessageWidget(QWidget):
         """Cards that ask for the person's decision."""
         return [widget for _, widget in self._parts if isinstance(widget, ToolCallCard) and widget.waits]
 
+    def set_ends_answer(self, ends_answer: bool) -> None:
+        self._ends_answer = ends_answer
+        self._show_foot()
+
     def refresh(self) -> None:
         """Draws the message as it is now; what has not changed stays."""
         parts = self.message.parts
@@ -101,7 +127,7 @@ class MessageWidget(QWidget):
         for index in range(len(self._parts), len(parts)):
             widget = self._make(parts[index], grows=index == len(parts) - 1 and not self.message.finished)
             self._parts.append((parts[index], widget))
-            self._layout.insertWidget(self._fixed + index, widget)
+            self._layout.insert_widget(self._fixed + index, widget)
         self._show_waiting()
         self._show_foot()
 
@@ -111,7 +137,7 @@ class MessageWidget(QWidget):
             case Text() if self.message.role == "user":
                 return Bubble(part.text, self)
             case Text():
-                view = MarkdownView(self)
+                view = MarkdownView(around.width(), self)
                 view.set_source(part.text, finished=not grows)
                 return view
             case Reasoning():
@@ -121,7 +147,7 @@ class MessageWidget(QWidget):
             case Notice():
                 return NoticeView(part, around, self)
             case ToolCall():
-                return ToolCallCard(part, around.conversation_id, around.answers, around.remedy, self)
+                return ToolCallCard(part, around.conversation.id, around.answers, around.remedy, self)
             case Choice():
                 return ChoiceCard(part, around.answers, self)
             case Form():
@@ -144,9 +170,13 @@ class MessageWidget(QWidget):
             self._waiting = None
 
     def _show_foot(self) -> None:
-        """Copy and the time, under what has text."""
-        if self._foot is None and self.message.finished and self.message.text.strip():
-            self._foot = _Foot(self.message, self)
+        if self._foot is not None and not self._ends_answer:
+            _remove(self._layout, self._foot)
+            self._foot = None
+            return
+        is_answer = self.message.role == "assistant" and self.message.finished
+        if self._foot is None and self._ends_answer and is_answer and not self._surroundings.is_running():
+            self._foot = _Foot(self.message, self._surroundings.conversation.messages, self)
             self._layout.addWidget(self._foot)
 
 
@@ -166,23 +196,26 @@ class Bubble(QWidget):
         self._whole = len(shown) <= _LONGEST_WHOLE and shown.count("\n") < _MOST_LINES
         self.view: TextView | CodeView
         if self._whole:
-            self.view = TextView(self)
+            self.view = TextView(parent=self)
             self.view.plain(shown)
         else:
             self.view = CodeView(wrap=True, most_lines=_SCROLLED_LINES, parent=self)
             self.view.setFont(self.font())
             self.view.set_text(shown)
         self.view.setAccessibleName(self.tr("You wrote"))
+        copy = CopyButton(self.tr("Copy message"), lambda: text, self)
         self._layout = QHBoxLayout(self)
-        self._layout.setSpacing(0)
+        self._layout.setSpacing(_BUBBLE_PADDING + theme.SPACING // 2)
+        self._layout.addWidget(copy, 0, Qt.AlignmentFlag.AlignTop)
         self._layout.addWidget(self.view)
+        self._copy_width = copy.sizeHint().width() + self._layout.spacing()
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
 
     def _fit(self) -> None:
         widest = round(self.width() * _BUBBLE_SHARE) - 2 * _BUBBLE_PADDING
         width = self.view.width_of_text(widest) if isinstance(self.view, TextView) else widest
         margins = self._layout.contentsMargins()
-        start = self.width() - width - _BUBBLE_PADDING
+        start = max(0, self.width() - width - _BUBBLE_PADDING - self._copy_width)
         left, right = (start, _BUBBLE_PADDING) if not self._mirrored() else (_BUBBLE_PADDING, start)
         if (margins.left(), margins.right()) != (left, right):
             self._layout.setContentsMargins(left, theme.SPACING, right, theme.SPACING)
@@ -277,27 +310,37 @@ _WORTH_ANOTHER_TRY = frozenset({"model_unreachable", "model_rate_limited", "mode
 
 
 class _Foot(QWidget):
-    def __init__(self, message: Message, parent: QWidget) -> None:
+    """Copy and the time, below an answer."""
+
+    def __init__(self, message: Message, messages: Sequence[Message], parent: QWidget) -> None:
         super().__init__(parent)
         time_ = QDateTime.fromSecsSinceEpoch(int(message.created))
         shown = QLocale().toString(time_.time(), QLocale.FormatType.ShortFormat)
         label = PlainLabel(shown, tone="muted", scale=0.9, wrap=False)
         label.setToolTip(QLocale().toString(time_, QLocale.FormatType.LongFormat))
-        copy = CopyButton(self.tr("Copy message"), lambda: message.text, self)
+        copy = CopyButton(self.tr("Copy the answer"), lambda: _answer(message, messages), self)
         layout = QHBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(theme.SPACING // 2)
+        layout.addWidget(copy)
+        layout.addWidget(label)
+        layout.addStretch()
+
+
+def _answer(last: Message, messages: Sequence[Message]) -> str:
+    """The text of the answer that a message is the end of: a turn has a message before each round of tool calls."""
+    texts: list[str] = []
+    for message in messages:
         if message.role == "user":
-            layout.addStretch()
-            layout.addWidget(label)
-            layout.addWidget(copy)
-        else:
-            layout.addWidget(copy)
-            layout.addWidget(label)
-            layout.addStretch()
+            texts = []
+        elif message.text:
+            texts.append(message.text)
+        if message is last:
+            break
+    return "\n\n".join(texts)
 
 
-def _remove(layout: QVBoxLayout, widget: QWidget) -> None:
+def _remove(layout: QLayout, widget: QWidget) -> None:
     layout.removeWidget(widget)
     widget.hide()
     widget.deleteLater()

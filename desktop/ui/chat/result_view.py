@@ -51,7 +51,6 @@ class Rows(QWidget):
             self._more = flat_button("down", text, text=text)
             self._more.clicked.connect(self._show_all)
             self._layout.addWidget(self._more)
-        self.setVisible(bool(self._rows))
 
     def _show_all(self) -> None:
         self._more.hide()
@@ -98,7 +97,6 @@ class Outcome(QWidget):
                 layout.addWidget(button, 0, Qt.AlignmentFlag.AlignLeading)
         if output.warning:
             layout.addWidget(PlainLabel(visible_line(output.warning, 400), tone="warning"))
-        self.setVisible(layout.count() > 0)
 
 
 class Preview(QWidget):
@@ -176,7 +174,9 @@ class SpilledRow(QWidget):
         open_.clicked.connect(lambda: tasks.start(self._open(), on_error=self))
         save.clicked.connect(lambda: tasks.start(self._save(), on_error=self))
         row = FlowLayout(self)
-        row.addWidget(PlainLabel(text, wrap=False))
+        label = PlainLabel(text, wrap=False)
+        label.setMinimumHeight(open_.sizeHint().height())  # its text stands beside the buttons' texts
+        row.addWidget(label)
         row.addWidget(open_)
         row.addWidget(save)
 

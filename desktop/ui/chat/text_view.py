@@ -56,7 +56,8 @@ class TextView(QTextBrowser):
     already visible.
     """
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(self, width: int = 400, parent: QWidget | None = None) -> None:
+        """`width` is what it will get, as far as is known: text that is laid out twice costs twice."""
         super().__init__(parent)
         self._source = ""
         self._is_markdown = False
@@ -70,8 +71,9 @@ class TextView(QTextBrowser):
         self.setUndoRedoEnabled(False)
         self.setFocusPolicy(Qt.FocusPolicy.ClickFocus)
         self.viewport().setAutoFillBackground(False)
+        self.setLineWrapMode(QTextBrowser.LineWrapMode.FixedPixelWidth)
+        self.setLineWrapColumnOrWidth(width)
         self.anchorClicked.connect(self._ask_to_open)
-        self.plain("")
 
     def plain(self, text: str) -> None:
         self._is_markdown = False
@@ -89,9 +91,9 @@ class TextView(QTextBrowser):
 
     def width_of_text(self, limit: int) -> int:
         """Pixels the text takes in its width, at most `limit`."""
-        self.document().setTextWidth(limit)
+        self._wrap_at(limit)
         width = min(limit, math.ceil(self.document().idealWidth()) + 1)
-        self._fit()
+        self._wrap_at(width)
         return width
 
     def _show_document(self, document: QTextDocument) -> None:
@@ -112,10 +114,14 @@ class TextView(QTextBrowser):
         self._has_quotations = any(each.hasProperty(_Property.BlockQuoteLevel) for each in formats)
         self._fit()
 
+    def _wrap_at(self, width: int) -> None:
+        if width != self.lineWrapColumnOrWidth():
+            self.setLineWrapColumnOrWidth(width)
+            self._fit()
+
     def _fit(self) -> None:
-        self.document().setTextWidth(self.viewport().width())
         height = max(1, math.ceil(self.document().size().height()))
-        if height != self.height() or self.minimumHeight() != height:
+        if height != self.minimumHeight():
             self.setFixedHeight(height)
 
     def _ask_to_open(self, url: QUrl) -> None:
@@ -129,8 +135,7 @@ class TextView(QTextBrowser):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        if event.size().width() != event.oldSize().width():
-            self._fit()
+        self._wrap_at(self.viewport().width())
 
     def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)

@@ -57,9 +57,7 @@ class ToolCallCard(Card):
         self._duration = PlainLabel(tone="muted", wrap=False)
         self._toggle = flat_button("down", self.tr("Show details"))
         self._toggle.clicked.connect(self.toggle)
-        self._progress = ProgressLine()
-        self._progress.setAccessibleName(self.tr("Progress"))
-        self._progress_message = ElidedLabel(tone="muted")
+        self._progress: _Progress | None = None
         self._clock = QTimer(self, interval=1000)
         self._clock.timeout.connect(self._show_duration)
 
@@ -78,8 +76,6 @@ class ToolCallCard(Card):
         layout.addLayout(head)
         layout.addLayout(self._body)
         self._body.setContentsMargins(0, 0, 6, 0)
-        self._body.addWidget(self._progress)
-        self._body.addWidget(self._progress_message)
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         answers.waiting_changed.connect(self._refresh_waiting)
         self.refresh()
@@ -96,10 +92,7 @@ class ToolCallCard(Card):
         self._summary.set_text(title.summary)
         self._refresh_waiting()
         running = self._call.state == "running"
-        self._progress.setVisible(running and self._call.progress is not None)
-        self._progress.setValue(round(1000 * (self._call.progress or 0)))
-        self._progress_message.set_text(visible_line(self._call.progress_message))
-        self._progress_message.setVisible(running and bool(self._call.progress_message))
+        self._show_progress(running)
         if running and not self._clock.isActive():
             self._clock.start()
         elif not running:
@@ -151,6 +144,15 @@ class ToolCallCard(Card):
         self.setAccessibleDescription(self._summary.text())
         self.set_colors("card", tone if self.waits or tone in ("error", "warning") else "border")
 
+    def _show_progress(self, running: bool) -> None:
+        told = running and (self._call.progress is not None or bool(self._call.progress_message))
+        if told and self._progress is None:
+            self._progress = _Progress(self)
+            self._body.insertWidget(0, self._progress)
+        if self._progress is not None:
+            self._progress.setVisible(told)
+            self._progress.show_progress(self._call)
+
     def _show_duration(self) -> None:
         if self._call.started is None:
             self._duration.setText("")
@@ -161,8 +163,10 @@ class ToolCallCard(Card):
     def _show_end(self) -> None:
         output = self._call.output
         assert output is not None, "called when the call has ended"
-        self._body.addWidget(Rows(self._call, self))
-        self._body.addWidget(Outcome(output, ran=self._call.started is not None, remedy=self._remedy, parent=self))
+        if self._call.details:
+            self._body.addWidget(Rows(self._call, self))
+        if output.diagnostic is not None or output.reported_error or output.warning:
+            self._body.addWidget(Outcome(output, ran=self._call.started is not None, remedy=self._remedy, parent=self))
         # What the tools of mcp_tools say is in the rows, and a failure's text repeats what Outcome says.
         if output.text and output.diagnostic is None and (self._call.name != MCP_TOOLS or _is_read(self._call)):
             self._preview = Preview(output, self)
@@ -218,6 +222,27 @@ class ToolCallCard(Card):
             self.toggle()  # the whole head line is a button
         else:
             super().mouseReleaseEvent(event)
+
+
+class _Progress(QWidget):
+    """How far a call is, and what the server says about it."""
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent)
+        self._line = ProgressLine()
+        self._line.setAccessibleName(self.tr("Progress"))
+        self._message = ElidedLabel(tone="muted")
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(theme.SPACING // 2)
+        layout.addWidget(self._line)
+        layout.addWidget(self._message)
+
+    def show_progress(self, call: ToolCall) -> None:
+        self._line.setVisible(call.progress is not None)
+        self._line.setValue(round(1000 * (call.progress or 0)))
+        self._message.set_text(visible_line(call.progress_message))
+        self._message.setVisible(bool(call.progress_message))
 
 
 def _is_read(call: ToolCall) -> bool:

@@ -10,7 +10,7 @@ import html
 from collections.abc import Callable
 
 from PySide6.QtCore import QEvent, QObject, QRectF, QSize, Qt, QTimer
-from PySide6.QtGui import QColor, QGuiApplication, QPainter, QPaintEvent, QPalette, QPen
+from PySide6.QtGui import QColor, QFocusEvent, QGuiApplication, QIcon, QPainter, QPaintEvent, QPalette, QPen
 from PySide6.QtWidgets import (
     QAbstractScrollArea,
     QFrame,
@@ -99,15 +99,20 @@ class Card(QFrame):
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setBrush(QColor(getattr(colors, self._ground)))
         focused = self.hasFocus()
-        line = self.palette().color(QPalette.ColorRole.Highlight) if focused else QColor(getattr(colors, self._line))
-        painter.setPen(QPen(line, 2 if focused else 1) if self._line or focused else Qt.PenStyle.NoPen)
+        if focused:
+            painter.setPen(QPen(self.palette().color(QPalette.ColorRole.Highlight), 2))
+        else:
+            painter.setPen(QColor(getattr(colors, self._line)) if self._line else Qt.PenStyle.NoPen)
         inset = 1.0 if focused else 0.5
         painter.drawRoundedRect(QRectF(self.rect()).adjusted(inset, inset, -inset, -inset), 8, 8)
 
-    def event(self, event: QEvent) -> bool:
-        if event.type() in (QEvent.Type.FocusIn, QEvent.Type.FocusOut):
-            self.update()
-        return super().event(event)
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        super().focusInEvent(event)
+        self.update()
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        super().focusOutEvent(event)
+        self.update()
 
 
 def flat_button(icon: str, name: str, *, text: str = "", parent: QWidget | None = None) -> QToolButton:
@@ -155,6 +160,37 @@ class CopyButton(QToolButton):
         icons.set_icon(self, icon)
         self.setAccessibleName(name)
         self.setToolTip(plain_tool_tip(name))
+
+
+class RoundButton(QToolButton):
+    """The one thing to do here: an icon on a disc of the accent colour, or of a card's where `quiet`."""
+
+    def __init__(self, size: int, *, quiet: bool = False, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._quiet = quiet
+        self._icon = ""
+        self.setFixedSize(size, size)
+
+    def show_action(self, icon: str, name: str) -> None:
+        self._icon = icon
+        self.setAccessibleName(name)
+        self.setToolTip(plain_tool_tip(name))
+        self.update()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        colors, palette = theme.colors(), self.palette()
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        line = palette.color(QPalette.ColorRole.Highlight) if self.hasFocus() else QColor(colors.border)
+        painter.setPen(QPen(line, 2 if self.hasFocus() else 1) if self._quiet or self.hasFocus() else Qt.PenStyle.NoPen)
+        ground = QColor(colors.hover if self.underMouse() else colors.card)
+        if not self._quiet:
+            ground = palette.color(QPalette.ColorRole.Highlight) if self.isEnabled() else QColor(colors.border)
+            ground = ground.darker(115) if self.isDown() else ground
+        painter.setBrush(ground)
+        painter.drawEllipse(QRectF(self.rect()).adjusted(1.5, 1.5, -1.5, -1.5))
+        mode = QIcon.Mode.Normal if self._quiet else QIcon.Mode.Selected if self.isEnabled() else QIcon.Mode.Disabled
+        icons.icon(self._icon).paint(painter, self.rect().adjusted(8, 8, -8, -8), mode=mode)
 
 
 class SlimScrollBars(QObject):

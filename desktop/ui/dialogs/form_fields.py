@@ -10,14 +10,17 @@ import math
 import re
 from typing import Any, Final
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QFontDatabase, QKeyEvent, QWheelEvent
+from PySide6.QtCore import QEvent, Qt, Signal
+from PySide6.QtGui import QFontDatabase, QKeyEvent, QPainter, QWheelEvent
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
+    QFrame,
     QHBoxLayout,
     QLineEdit,
     QPlainTextEdit,
+    QStyle,
+    QStyleOptionFrame,
     QVBoxLayout,
     QWidget,
 )
@@ -34,6 +37,8 @@ MISSING: Final = object()
 _MOST_OPTIONS = 300
 #: References followed to find what a schema says.
 _MOST_REFERENCES = 16
+#: Lines of a text shown at once; more scroll.
+_MOST_LINES = 12
 #: Digits of a number.
 _LONGEST_NUMBER = 400
 _INTEGER = re.compile(r"[+-]?[0-9]+")
@@ -455,7 +460,9 @@ def _json(value: Any) -> str:
 
 
 class _Lines(QPlainTextEdit):
-    """Text that grows with its lines. Enter submits and Shift+Enter begins a line, or Ctrl+Enter submits; Tab goes on."""
+    """Text that grows with its lines, in the frame of a line edit. Enter submits and Shift+Enter begins a line, or Ctrl+Enter
+    submits; Tab goes on.
+    """
 
     submitted = Signal()
 
@@ -464,19 +471,33 @@ class _Lines(QPlainTextEdit):
         self._enter_submits = enter_submits
         self._fewest = 1 if enter_submits else 3
         self.setTabChangesFocus(True)
-        self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAsNeeded)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setViewportMargins(2, 2, 2, 2)
+        self.viewport().setAutoFillBackground(False)
         if fixed:
             self.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))
         self.document().documentLayout().documentSizeChanged.connect(self._fit)
         self._fit()
 
     def _fit(self) -> None:
-        lines = min(12, max(self._fewest, round(self.document().size().height())))
-        margins = self.contentsMargins()
-        height = lines * self.fontMetrics().lineSpacing() + 2 * int(self.document().documentMargin())
-        height += margins.top() + margins.bottom() + 2 * self.frameWidth()
+        wanted = round(self.document().size().height())
+        lines = min(_MOST_LINES, max(self._fewest, wanted))
+        bars = Qt.ScrollBarPolicy
+        self.setVerticalScrollBarPolicy(bars.ScrollBarAsNeeded if wanted > lines else bars.ScrollBarAlwaysOff)
+        height = lines * self.fontMetrics().lineSpacing() + 2 * int(self.document().documentMargin()) + 4
         if height != self.minimumHeight():
             self.setFixedHeight(height)
+
+    def event(self, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.Paint:  # of the widget itself, around the viewport
+            option = QStyleOptionFrame()
+            option.initFrom(self)
+            option.lineWidth = 1  # type: ignore[assignment]
+            option.state |= QStyle.StateFlag.State_Sunken  # type: ignore[assignment, operator]
+            painter = QPainter(self)
+            self.style().drawPrimitive(QStyle.PrimitiveElement.PE_PanelLineEdit, option, painter, self)
+            painter.end()
+        return super().event(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
