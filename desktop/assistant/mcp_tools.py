@@ -16,7 +16,7 @@ from desktop.assistant.conversation import ToolCall, ToolOutput, failure
 from desktop.assistant.interfaces import Catalog, ResourceReader
 from desktop.assistant.language_model import ToolSpec
 from desktop.assistant.mcp_tools_arguments import SCHEMA, Activate, Complete, Query, Read, operation
-from desktop.assistant.toolbox import MCP_TOOLS, Toolbox
+from desktop.assistant.toolbox import MCP_TOOLS, MOST_ACTIVE, Toolbox
 from desktop.catalog_entries import CatalogEntry, PromptEntry, ResourceEntry, TemplateEntry, ToolDefinition
 from desktop.errors import AssistantError, Diagnostic
 from desktop.visible_text import one_line, plain
@@ -147,6 +147,9 @@ class McpTools:
                     "near": near,
                 }
             )
+        if displaced := toolbox.displaced(call):
+            call.details["displaced"] = displaced
+            lines.append(f"Unloaded, used least lately, since {MOST_ACTIVE} tools are the most: {', '.join(displaced)}")
         output = await self._results.text_output("\n".join(lines), conversation_id=conversation_id)
         if len(faults) == len(rows):
             output.diagnostic = faults[0]

@@ -7,7 +7,7 @@ tools come back with a conversation, after a restart and on each branch, without
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal, cast
 
 from desktop.assistant import stored_definitions
@@ -19,6 +19,8 @@ from desktop.errors import AssistantError
 from desktop.visible_text import plain
 
 MCP_TOOLS = "mcp_tools"
+#: With ``mcp_tools`` the most tools that providers take in a request.
+MOST_ACTIVE = 127
 #: Tools that one call may activate.
 MOST_AT_ONCE = 50
 _DESCRIPTION_LIMIT = 8000
@@ -32,16 +34,11 @@ class Toolbox:
 
     @property
     def tools(self) -> tuple[ToolDefinition, ...]:
-        """In the order of activation. A tool that was activated again after it changed counts from then on."""
-        tools: dict[str, ToolDefinition] = {}
-        for message in self._messages:
-            for call in message.tool_calls:
-                if call.name == MCP_TOOLS and call.state == "done":
-                    for tool in _loaded(call):
-                        if tools.get(tool.native_name) != tool:
-                            tools.pop(tool.native_name, None)
-                            tools[tool.native_name] = tool
-        return tuple(tools.values())
+        """In the order of activation. A tool that was activated again after it changed counts from then on.
+
+        Of more than 127 those stay that were activated or called last.
+        """
+        return tuple(_active(self._calls).values())
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -50,6 +47,12 @@ class Toolbox:
 
     def find(self, native_name: str) -> ToolDefinition | None:
         return next((tool for tool in self.tools if tool.native_name == native_name), None)
+
+    @property
+    def _calls(self) -> list[ToolCall]:
+        """Those that count: of ``mcp_tools`` only what succeeded."""
+        calls = [call for message in self._messages for call in message.tool_calls]
+        return [call for call in calls if call.name != MCP_TOOLS or call.state == "done"]
 
     def load(self, tool: ToolDefinition, call: ToolCall) -> Literal["loaded", "already loaded"]:
         """Records that a call activates a tool, which holds as soon as the call is done.
@@ -64,6 +67,11 @@ class Toolbox:
         call.activated.append(tool.native_name)
         call.details.setdefault("loaded", []).append(stored_definitions.to_json(tool))
         return "loaded"
+
+    def displaced(self, call: ToolCall) -> list[str]:
+        """Native names of the tools that make room for those that a call loads."""
+        after = _active([*self._calls, call])
+        return [name for name in self.names if name not in after]
 
     def unload(self, native_name: str) -> list[Message]:
         """Takes a tool off the branch; the messages that changed by it."""
@@ -86,6 +94,24 @@ def spec(tool: ToolDefinition) -> ToolSpec:
         projected(tool.input_schema),
         tool,
     )
+
+
+def _active(calls: Iterable[ToolCall]) -> dict[str, ToolDefinition]:
+    """The tools that are active after calls, by native name."""
+    tools: dict[str, ToolDefinition] = {}
+    used: dict[str, int] = {}
+    for time, call in enumerate(calls):
+        if call.name != MCP_TOOLS:
+            used[call.name] = time
+            continue
+        for tool in _loaded(call):
+            if tools.get(tool.native_name) != tool:
+                tools.pop(tool.native_name, None)
+                tools[tool.native_name] = tool
+            used[tool.native_name] = time
+        while len(tools) > MOST_ACTIVE:
+            del tools[min(tools, key=lambda name: used[name])]
+    return tools
 
 
 def _loaded(call: ToolCall) -> list[ToolDefinition]:

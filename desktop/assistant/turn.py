@@ -126,7 +126,8 @@ class Assistant:
             raise ValueError("a turn of this conversation is running")
         self._running.add(conversation.id)
         turn = _Turn(self._catalog, self.mcp_tools, self._calls, self._history, conversation, model)
-        work = asyncio.create_task(turn.run(parts, max(0, self._tool_calls_per_turn())))
+        said = turn.begin(parts)
+        work = asyncio.create_task(turn.run(said, max(0, self._tool_calls_per_turn())))
         work.add_done_callback(lambda _: turn.events.put_nowait(None))
         try:
             while (event := await turn.events.get()) is not None:
@@ -166,15 +167,19 @@ class _Turn:
         self._usage = Usage()
         self._finished = False
 
-    async def run(self, parts: Sequence[Part], limit: int) -> None:
-        """`limit`: tool calls that are carried out. After it the model has one more answer to say what is left."""
+    def begin(self, parts: Sequence[Part]) -> Message:
+        """Takes down what the person says, so that it is kept however soon the turn is stopped."""
         for message in self._conversation.messages:
             self._make_whole(message)
+        said = Message("user", list(parts))
         if not self._conversation.title:
-            said = next((part.text for part in parts if isinstance(part, Text)), "")
-            self._conversation.title = one_line(said, _TITLE_LIMIT)
-        self._history.save_conversation(self._conversation)
-        await self._start(Message("user", list(parts)))
+            self._conversation.title = one_line(said.text, _TITLE_LIMIT)
+        self._save(self._conversation.add(said))
+        return said
+
+    async def run(self, said: Message, limit: int) -> None:
+        """`limit`: tool calls that are carried out. After it the model has one more answer to say what is left."""
+        await self._emit(MessageStarted(said))
         left, last_answer = limit, False
         while True:
             message, diagnostic = await self._answer()
@@ -213,8 +218,9 @@ class _Turn:
     async def _answer(self) -> tuple[Message, Diagnostic | None]:
         """One answer of the model, as a message of the conversation, and why it broke off."""
         request = self._request()
-        message = Message("assistant", model=self._model.title, finished=False)
-        await self._start(message)
+        message = self._conversation.add(Message("assistant", model=self._model.title, finished=False))
+        self._save(message)
+        await self._emit(MessageStarted(message))
         diagnostic: Diagnostic | None = None
         event: ModelEvent | None = None
         try:
@@ -291,11 +297,6 @@ class _Turn:
         await self._emit(ToolCallFinished(call))
         if call.activated and call.state == "done":
             await self._emit(ToolsActivated(Toolbox(self._conversation.messages).names))
-
-    async def _start(self, message: Message) -> None:
-        self._conversation.add(message)
-        self._save(message)
-        await self._emit(MessageStarted(message))
 
     async def _emit(self, event: TurnEvent) -> None:
         """Hands an event over and waits until it was taken and the next one is asked for."""

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from desktop.assistant.conversation import Message, ToolCall, ToolOutput, interrupt, message_from_json, to_json
-from desktop.assistant.toolbox import Toolbox, spec
+from desktop.assistant.toolbox import MOST_ACTIVE, Toolbox, spec
 from desktop.catalog_entries import ToolDefinition
 from desktop.errors import AssistantError
 from tests.fakes.in_memory_host import tool
@@ -123,6 +123,23 @@ def test_an_unloaded_tool_is_gone_until_it_is_activated_again() -> None:
     assert toolbox.unload("mcp__s__a") == []
     messages.append(activated(A, after=messages))
     assert toolbox.tools == (B, C, A)
+
+
+def test_of_more_tools_than_providers_take_the_ones_used_last_stay_and_the_rest_is_named() -> None:
+    many = [tool("s", f"t{number:03}") for number in range(150)]
+    messages = [activated(*many[:50]), activated(*many[50:100])]
+    messages.append(Message("assistant", [ToolCall("2", many[0].native_name, "{}", state="done")]))
+    toolbox = Toolbox(messages)
+    call = ToolCall("3", "mcp_tools", "{}", state="running")
+    messages.append(Message("assistant", [call]))
+    for each in many[100:]:
+        toolbox.load(each, call)
+    displaced = toolbox.displaced(call)
+    assert displaced == [each.native_name for each in many[1:24]]
+    assert toolbox.names == tuple(each.native_name for each in many[:100])
+    call.state = "done"
+    assert toolbox.tools == (many[0], *many[24:])
+    assert len(toolbox.tools) == MOST_ACTIVE
 
 
 def test_a_tool_is_offered_with_its_own_words_marked_and_cleaned() -> None:

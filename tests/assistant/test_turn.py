@@ -601,6 +601,19 @@ async def test_closing_the_events_is_a_stop_too(desk: Desk) -> None:
     await assert_whole(desk)
 
 
+async def test_what_the_person_said_is_kept_however_soon_the_turn_is_stopped(desk: Desk) -> None:
+    events = desk.assistant.turn(desk.conversation, ScriptedModel(["Hello"]), [Text("go")])
+    consumer = asyncio.ensure_future(anext(events))
+    await asyncio.sleep(0)
+    consumer.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await consumer
+    assert [message.text for message in desk.conversation.messages] == ["go"]
+    await assert_whole(desk)
+    await desk.run(ScriptedModel(["Hello"]))
+    assert desk.last.text == "Hello"
+
+
 async def test_leaving_after_the_last_event_is_no_stop(desk: Desk) -> None:
     async with aclosing(desk.assistant.turn(desk.conversation, ScriptedModel(["Hello"]), [Text("go")])) as events:
         async for event in events:
