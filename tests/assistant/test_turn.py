@@ -58,6 +58,8 @@ from tests.servers.running import hostile
 pytestmark = pytest.mark.anyio
 
 Event = TypeVar("Event")
+#: Seconds. A stop takes less than a tenth of a second of our own; the machine of a test may be busy with others.
+STOP_LIMIT = 1.0
 ECHO = tool("one", "echo", schema={"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]})
 SEND = tool("two", "send")
 NATIVE_ECHO = "mcp__one__echo"
@@ -515,7 +517,7 @@ STOPPED = Notice(Diagnostic("cancelled", "model"), "info")
 async def test_stop_while_an_answer_streams_closes_the_stream_and_keeps_what_came(desk: Desk) -> None:
     model = ScriptedModel(["Hello", Hang()])
     turn = await running(desk, model, lambda event: isinstance(event, TextDelta))
-    assert await stopped(turn) < 0.1
+    assert await stopped(turn) < STOP_LIMIT
     assert model.closed == 1
     assert desk.last.parts == [Text("Hello"), STOPPED]
     await assert_whole(desk)
@@ -528,7 +530,7 @@ async def test_stop_while_the_person_is_asked_withdraws_the_question(make_desk: 
     turn = await running(desk, ScriptedModel([Call(NATIVE_SEND)]), lambda event: isinstance(event, ToolCallStarted))
     await person.asked.wait()
     assert desk.calls[0].state == "waiting"
-    assert await stopped(turn) < 0.1
+    assert await stopped(turn) < STOP_LIMIT
     assert person.answer.cancelled()
     assert (desk.calls[0].state, output(desk.calls[0]).text) == ("stopped", "Stopped before it ran.")
     assert desk.servers.calls == []
@@ -543,7 +545,7 @@ async def test_stop_while_calls_run_cancels_them_and_says_that_they_may_have_tak
     desk.activate(ECHO, SEND)
     model = ScriptedModel([Call(NATIVE_SEND), Call(NATIVE_ECHO, {"text": "x"})])
     turn = await running(desk, model, lambda event: isinstance(event, ToolCallFinished))
-    assert await stopped(turn) < 0.1
+    assert await stopped(turn) < STOP_LIMIT
     assert desk.servers.cancelled == ["two.send"]
     send, echo = desk.calls
     assert (send.state, echo.state) == ("stopped", "done")
@@ -578,7 +580,7 @@ async def test_a_call_that_will_not_be_stopped_does_not_hold_up_the_stop_and_its
     desk.servers.bodies["two.send"] = body
     desk.activate(SEND)
     turn = await running(desk, ScriptedModel([Call(NATIVE_SEND)]), started_to_run)
-    assert await stopped(turn) < 0.1
+    assert await stopped(turn) < STOP_LIMIT
     before = to_json(desk.last)
     late.set()
     await ended.wait()
@@ -800,7 +802,7 @@ async def test_on_real_servers_a_tool_is_found_activated_called_and_a_stop_is_he
         assert "at `text`: must be of type string" in output(wrong).text
         turn = await running(desk, model, started_to_run)
         await until(lambda: len(records(record, "call")) == 2)
-        assert await stopped(turn) < 0.1
+        assert await stopped(turn) < STOP_LIMIT
         await until(lambda: records(record, "cancelled"))
         assert [call["name"] for call in records(record, "call")] == ["echo", "wait"]
         assert records(record, "cancelled")[0]["requestId"] == records(record, "call")[1]["id"]
