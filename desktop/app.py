@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import faulthandler
 import logging
+import os
 import signal
 import sys
 import threading
@@ -155,7 +156,8 @@ def _watched(paths: Paths) -> Iterator[None]:
     """The log, and hooks for what nobody handles. A folder that can't be written costs the log, not the program."""
     try:
         log.start(paths.logs)
-        faulthandler.enable((paths.logs / "crash.log").open("a"))  # open as long as the program runs
+        crashes = os.open(paths.logs / "crash.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        faulthandler.enable(crashes)  # open as long as the program runs
     except OSError as error:
         print(f"deskhand: no log: {error.strerror}", file=sys.stderr)
     sys.excepthook = _unhandled

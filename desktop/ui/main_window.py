@@ -120,7 +120,12 @@ class MainWindow(QMainWindow):
         self._loading = tasks.start(self._load(id_), on_error=self)
 
     async def _load(self, id_: str) -> None:
-        self.chat.open_conversation(await self._core.history.load(id_))
+        try:
+            conversation = await self._core.history.load(id_)
+        except KeyError:  # deleted meanwhile
+            self.conversations.reload()
+            return
+        self.chat.open_conversation(conversation)
         self.chat.setFocus()
 
     def _stop_loading(self) -> None:
