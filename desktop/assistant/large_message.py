@@ -42,8 +42,8 @@ class Facts:
     """What the store of results needs to know of a large one.
 
     Attributes:
-        text: The head of its text, as the limiter shows it.
-        blocks: As in `Shown`, as far as they lie in the head.
+        text: The beginning of its text, as much as the limiter needs to tell how much of it is shown.
+        blocks: As in `Shown`, as far as they lie in that.
         characters: Of the whole text; so `lines`.
         complete: As in `Shown`; so `has_links`.
         error: Error number of the system, where it could not be stored.
@@ -69,10 +69,10 @@ class Facts:
 
     @classmethod
     def of(cls, shown: Shown) -> Facts:
-        end = limiter.head(shown.text)
-        blocks = [block for block in shown.blocks if block[1] <= end]
+        text = shown.text[: limiter.DECISIVE]
+        blocks = [block for block in shown.blocks if block[1] <= len(text)]
         lines = limiter.count_lines(shown.text)
-        return cls(shown.text[:end], blocks, len(shown.text), lines, shown.complete, shown.has_links)
+        return cls(text, blocks, len(shown.text), lines, shown.complete, shown.has_links)
 
 
 def receive(message: str, folder: str, id: str) -> bytes:
@@ -103,7 +103,7 @@ def receive(message: str, folder: str, id: str) -> bytes:
         except OSError as error:
             stored_result.remove(Path(folder), id)
             facts.error = error.errno or 0
-    return json.dumps(vars(facts)).encode() + b"\n" + _reduced(result, facts.text, request_id, id).encode()
+    return json.dumps(vars(facts)).encode() + b"\n" + _reduced(result, request_id, id).encode()
 
 
 def name_server(folder: str, id: str, server: str) -> bytes:
@@ -171,8 +171,9 @@ def main(arguments: Sequence[str]) -> None:
     os._exit(status)  # at once: taking apart millions of values takes as long as making them
 
 
-def _reduced(result: Shown, text: str, request_id: str, id: str) -> str:
+def _reduced(result: Shown, request_id: str, id: str) -> str:
     """The JSON-RPC message with the head of the result's text instead of it; images stay."""
+    text = result.text[: limiter.head(result.text)]
     others = {name: value for name, value in result.others.items() if len(value) <= _LONGEST_MEMBER}
     meta = others.pop("_meta", "{}")
     own = f"{json.dumps(LARGE_META)}: {json.dumps(id)}"

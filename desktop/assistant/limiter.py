@@ -22,6 +22,9 @@ MAX_BYTES = 50 * 1024
 #: Of a page of a stored result: what is read of it is itself a result, with lines of ours before and after the page.
 PAGE_LINES = 1900
 PAGE_BYTES = 46 * 1024
+#: Characters of a text's beginning that tell how much of it is shown: as much as fits, and as much again to see whether
+#: the line in which that ends is one that fits nowhere.
+DECISIVE = 2 * MAX_BYTES + 1
 #: Base64 characters of all images in one result.
 MAX_IMAGE_CHARACTERS = 8 * 2**20
 #: What every provider takes.

@@ -150,11 +150,12 @@ class ResultStore:
 
     def sizes(self) -> dict[str, int]:
         """Bytes of what is stored, by conversation. Reads the disk: call it in a thread."""
-        return {
-            folder.name: sum(file.stat().st_size for file in folder.iterdir())
-            for folder in self._folders()
-            if not folder.name.startswith(_SPOOL)
-        }
+        sizes: dict[str, int] = {}
+        for folder in self._folders():
+            if not folder.name.startswith(_SPOOL):
+                with suppress(OSError):  # it goes at this very moment
+                    sizes[folder.name] = sum(file.stat().st_size for file in folder.iterdir())
+        return sizes
 
     def delete(self, conversation_id: str) -> None:
         """Removes what is stored of a conversation. Call it in a thread."""
@@ -254,10 +255,15 @@ class ResultStore:
 
     def _keep(self, facts: Facts, conversation_id: str, id_: str) -> SpilledFile:
         """Moves a stored result into its conversation's folder. Raises OSError."""
-        folder = private_folder(self._folder_of(conversation_id))
-        stored_result.move(self.spool_folder, folder, id_)
-        file = folder / f"{id_}.json"
-        return SpilledFile(id_, str(file), file.stat().st_size, facts.characters, facts.lines)
+        spool, folder = self.spool_folder, self._folder_of(conversation_id)
+        try:
+            stored_result.move(spool, private_folder(folder), id_)
+            file = folder / f"{id_}.json"
+            return SpilledFile(id_, str(file), file.stat().st_size, facts.characters, facts.lines)
+        except OSError:
+            stored_result.remove(spool, id_)
+            stored_result.remove(folder, id_)
+            raise
 
     def _page(self, id_: str, offset: int, length: int | None) -> str:
         folder = self._folder_with(id_)

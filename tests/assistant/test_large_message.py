@@ -140,6 +140,14 @@ async def test_a_large_read_is_shown_below_its_header(store: ResultStore) -> Non
     assert output.spilled is not None
 
 
+async def test_a_large_read_of_one_line_is_shown_below_a_short_header(store: ResultStore) -> None:
+    message = await received(store, response(json.dumps({"contents": [{"uri": "a:1", "text": "z" * LARGE}]})))
+    parsed = mcp_types.ReadResourceResult.model_validate(message["result"])
+    output = await store.read_output(parsed, conversation_id="c1", server="files", header="h")
+    assert len(output.text.split("\n\n[")[0]) == 50 * 1024
+    assert output.text.startswith("h\n\na:1 (unspecified):\nzzz")
+
+
 @pytest.mark.parametrize(
     "message",
     [

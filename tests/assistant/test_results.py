@@ -13,6 +13,8 @@ from typing import Any
 
 import mcp_types
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from desktop import processes
 from desktop.assistant import limiter
@@ -251,6 +253,29 @@ class TestLimits:
         assert stored(output)["content"][0]["text"] == "word " * 20_000
 
 
+class TestHead:
+    @given(text=st.text(st.sampled_from("ab\né狐👩"), max_size=80), lines=st.integers(1, 6), size=st.integers(4, 20))
+    def test_it_is_the_longest_beginning_of_whole_lines_or_of_a_line_that_fits_nowhere(
+        self, text: str, lines: int, size: int
+    ) -> None:
+        end = limiter.head(text, lines, size)
+        shown_text = text[:end]
+        assert len(shown_text.encode()) <= size
+        assert limiter.count_lines(shown_text) <= lines
+        assert end == limiter.head(text[: 2 * size + 1], lines, size), "a beginning tells"
+        if end == len(text):
+            return
+        assert end > 0
+        rest = text[end:].splitlines(keepends=True)[0]
+        if shown_text.endswith("\n"):
+            too_much = limiter.count_lines(shown_text) == lines or len((shown_text + rest).encode()) > size
+            assert too_much
+        else:
+            line = (shown_text.rpartition("\n")[2] + rest).removesuffix("\n")
+            assert len(line.encode()) > size - len("\n")
+            assert len((shown_text + rest[0]).encode()) > size
+
+
 class TestReads:
     async def test_each_part_is_named_below_the_header(self, store: ResultStore) -> None:
         output = await read(
@@ -274,6 +299,14 @@ class TestReads:
         assert output.spilled is not None
         page = await store.page(output.spilled.id, 0, None)
         assert page.startswith("a:1 (unspecified):\n0\n1\n")
+
+    @pytest.mark.parametrize("header", ["h", "h" * 20, "h" * 200])
+    async def test_one_long_line_is_shown_below_a_header_of_any_length(self, store: ResultStore, header: str) -> None:
+        for size in (51_000, 51_200, 60_000, 200_000):
+            output = await read(store, {"uri": "a:1", "text": "x" * size}, header=header)
+            shown_text = output.text.split("\n\n[")[0]
+            assert shown_text.startswith(f"{header}\n\na:1 (unspecified):\nxxx"), size
+            assert len(shown_text) in (50 * 1024, len(header) + 21 + size), size
 
 
 class TestPages:
@@ -402,6 +435,12 @@ class TestStorage:
         assert output.text.startswith("x" * 51_200)
         assert "The rest could not be kept" in output.text
         assert output.spilled is None
+
+    async def test_where_a_conversation_can_have_no_folder_nothing_is_left_half_done(self, store: ResultStore) -> None:
+        store.spool_folder.with_name("c1").write_text("in the way")
+        output = await shown(store, texts("x" * 60_000))
+        assert "The rest could not be kept" in output.text
+        assert [path.name for path in files(store)] == ["c1"]
 
     async def test_a_folder_goes_with_its_conversation_and_no_other(self, store: ResultStore) -> None:
         kept, gone = (
