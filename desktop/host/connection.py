@@ -118,8 +118,6 @@ class Connection:
             settled_after=settled_after,
         )
         self.state_changed = self._lifecycle.state_changed
-        self.connect = self._lifecycle.connect
-        self.consent_changed = self._lifecycle.consent_changed
 
     @property
     def state(self) -> ServerState:
@@ -131,6 +129,13 @@ class Connection:
         life = self._lifecycle.life
         return life.client.server_capabilities if life else None
 
+    async def connect(self) -> None:
+        """Connects unless it is connected; whoever asks meanwhile shares the attempt, and a cancelled one doesn't end it.
+
+        Raises AssistantError: ``server_disabled``, ``consent_required``, ``cancelled`` (closed meanwhile), and what went wrong.
+        """
+        await self._lifecycle.connect()
+
     async def reconnect(self) -> None:
         """Leaves the server, whatever it is doing, and connects anew. Raises like `connect`."""
         await self.close()
@@ -141,14 +146,23 @@ class Connection:
         unless it was closed `for_good`."""
         await self._lifecycle.close(for_good=for_good)
 
+    def consent_changed(self) -> None:
+        """Takes notice of consent that was given meanwhile."""
+        self._lifecycle.consent_changed()
+
     async def list_tools(self) -> list[Tool]:
         """All tools that the definition's filters let through."""
-        tools: list[Tool] = await self._list("tool", lambda offered: offered.tools, lambda tool: tool.name)
+        tools: list[Tool] = await self._list(
+            "tool",
+            lambda offered: offered.tools,
+            lambda tool: tool.name,
+            lambda tool: self.definition.offers(tool.name),
+        )
         schemas = {tool.name: tool.output_schema for tool in tools if tool.output_schema is not None}
         life = self._lifecycle.life
         schemas |= life.client.bad_output_schemas if life else {}
         self._output_schemas = {name: OutputSchema(schema) for name, schema in schemas.items()}
-        return [tool for tool in tools if self.definition.offers(tool.name)]
+        return tools
 
     async def list_resources(self) -> list[Resource]:
         return await self._list("resource", lambda offered: offered.resources, lambda resource: str(resource.uri))
@@ -236,9 +250,13 @@ class Connection:
             raise known(code, operation, self.definition.name)
 
     async def _list(
-        self, kind: Kind, capability: Callable[[ServerCapabilities], object], key: Callable[[Any], str]
+        self,
+        kind: Kind,
+        capability: Callable[[ServerCapabilities], object],
+        key: Callable[[Any], str],
+        wanted: Callable[[Any], bool] = lambda _: True,
     ) -> list[Any]:
-        """All pages of a list, counted in the state. A server that doesn't offer the kind has none of it."""
+        """What is wanted of all pages of a list, counted in the state. A server that doesn't offer the kind has none of it."""
         limit = self.definition.request_time_limit
         limits = Limits(limit, _PAGES_TIME * limit)
         left_out = 0
@@ -254,7 +272,8 @@ class Connection:
         found: list[Any] = []
         self._warnings.pop(kind, None)
         if capability(life.client.server_capabilities) is not None:
-            found, reason = await all_pages(page, key)
+            listed, reason = await all_pages(page, key)
+            found = list(filter(wanted, listed))
             if reason is None and left_out:
                 reason = f"{left_out} entries are outside the protocol"
             if reason is not None:

@@ -22,6 +22,7 @@ from desktop.host.diagnostics import classify, known
 from desktop.host.remembered import Remembered
 from desktop.host.requests import Life
 from desktop.host.sdk_client import SdkClient
+from desktop.host.sdk_log import route_to
 from desktop.host.server_config import ServerDefinition
 from desktop.host.server_log import ServerLog
 from desktop.host.server_state import Failure, ServerState
@@ -84,7 +85,10 @@ class Lifecycle:
         self._owner: asyncio.Task[None] | None = None
         self._restart: asyncio.TimerHandle | None = None
         self._restarts = 0
-        self._was_connected = False
+        self._connected_at = 0.0
+        """When the present or last life began; 0: there was none."""
+        self._wanted = False
+        """Whether it is to be connected, again if it dies."""
         self._closed = False
         self.state = self._resting()
 
@@ -117,6 +121,7 @@ class Lifecycle:
     async def close(self, *, for_good: bool) -> None:
         """Leaves the server within some 6 seconds; whoever waits for an answer gets ``cancelled``."""
         self._closed = self._closed or for_good
+        self._wanted = False
         self._restarts = 0
         self._cancel_restart()
         owner = self._owner
@@ -142,6 +147,7 @@ class Lifecycle:
         asyncio.get_running_loop().call_soon(self.state_changed.emit)
 
     def _begin(self) -> Attempt:
+        self._wanted = True
         self._cancel_restart()
         self._attempt = asyncio.get_running_loop().create_future()
         self._owner = asyncio.create_task(self._own(self._owner, self._attempt), name=f"server {self._definition.name}")
@@ -150,7 +156,6 @@ class Lifecycle:
     async def _own(self, previous: asyncio.Task[None] | None, attempt: Attempt) -> None:
         """The owner task: from an attempt to connect to the server's end, and what is to come after it."""
         self.publish(ServerState("connecting"))
-        began = asyncio.get_running_loop().time()
         failure: Failure | None = None
         try:
             if previous is not None:
@@ -164,12 +169,12 @@ class Lifecycle:
         if self._owner is not asyncio.current_task():
             return  # the next owner has begun already
         self._attempt = None
-        if failure is None or self._closed:
+        if failure is None or not self._wanted:
             self.publish(self._resting())
         elif failure.diagnostic.code == "session_lost":
             self._begin()
         else:
-            if lived and asyncio.get_running_loop().time() - began >= self._settled_after:
+            if lived and asyncio.get_running_loop().time() - self._connected_at >= self._settled_after:
                 self._restarts = 0
             retry_in = self._plan_restart() if lived or self._restarts else None
             self.publish(ServerState("failed", failure, retry_in=retry_in))
@@ -178,29 +183,31 @@ class Lifecycle:
         """Lives with the server. One whose process ends, or says nothing at all, at the newer era's question is started once
         more for the older era, and remembered for it."""
         definition = self._definition
-        loop = asyncio.get_running_loop()
-        end = loop.time() + definition.startup_time_limit
+        limit = definition.startup_time_limit
         remembered = definition.identity in self._legacy_servers
         if not remembered and definition.protocol == "auto":
-            reserve = _RESERVE if definition.startup_time_limit >= 2 * _RESERVE else 0
-            failure = await self._live(attempt, end - reserve, legacy=False)
-            mute = failure is not None and failure.diagnostic.code in ("server_exited", "timeout")
-            if attempt.done() or not mute or definition.kind != "stdio" or loop.time() >= end:
+            reserve = _RESERVE if definition.kind == "stdio" and limit >= 2 * _RESERVE else 0
+            failure = await self._live(attempt, limit - reserve, legacy=False)
+            code = failure.diagnostic.code if failure and not attempt.done() else None
+            if code == "timeout" and reserve:
+                limit = reserve
+            elif code != "server_exited":
                 return failure
-        failure = await self._live(attempt, end, legacy=True)
+        failure = await self._live(attempt, limit, legacy=True)
         if remembered and not attempt.done():  # it may have changed: the next attempt asks again
             await self._remember(self._legacy_servers.discard)
         return failure
 
-    async def _live(self, attempt: Attempt, end: float, *, legacy: bool) -> Failure | None:
-        """One life: enters the client, waits, leaves it. Returns why it failed or died; None: it was stopped."""
+    async def _live(self, attempt: Attempt, time_limit: float, *, legacy: bool) -> Failure | None:
+        """One life: enters the client within seconds, waits, leaves it. Returns why it failed or died; None: it was stopped."""
         life: Life | None = None
         transport: Any = None
         error: BaseException | None = None
+        route_to(self._log)
         self._log.append(_BEGINNING)
         try:
-            async with asyncio.timeout_at(end) as limit:
-                transport = await self._open_transport()
+            transport = await self._open_transport()  # off the clock: a person may have to unlock the keyring
+            async with asyncio.timeout(time_limit) as limit:
                 async with SdkClient(
                     transport,
                     mode="legacy" if legacy else "auto",
@@ -212,7 +219,7 @@ class Lifecycle:
                     life = Life(client, self._definition.name, getattr(transport, "ended", None))
                     self._connected(life, attempt)
                     if client.only_legacy or (legacy and self._definition.protocol == "auto"):
-                        await self._remember(self._legacy_servers.add)
+                        life.accompany(self._remember(self._legacy_servers.add))
                     await self._until_over(life, transport)
         except BaseException as raised:  # the SDK raises groups, and cancels its user when it breaks down
             error = raised
@@ -233,8 +240,8 @@ class Lifecycle:
         information = life.client.server_info
         title = (information.title or information.name) if information else ""
         self.publish(ServerState("connected", protocol_version=life.client.protocol_version, title=title))
-        self._told_connected(life, self._was_connected)
-        self._was_connected = True
+        self._told_connected(life, self._connected_at > 0)
+        self._connected_at = asyncio.get_running_loop().time()
 
     async def _until_over(self, life: Life, transport: Any) -> None:
         """Waits until a life is to end or its server is gone, and parts from it."""

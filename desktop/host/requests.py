@@ -197,7 +197,10 @@ class Life:
         return told
 
     def _end_of(self, operation: Operation) -> AssistantError:
+        """The error for a request that this life's end leaves without an answer."""
         reason = self._ended.result()
+        if reason.code == "session_lost":  # the server said so to another request; of this one nothing is known
+            return known("connection_failed", operation, self._server)
         return known(reason.code, operation, self._server, **reason.values)
 
     def _forget(self, task: asyncio.Task[Any]) -> None:

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from desktop.errors import AssistantError
@@ -82,6 +83,10 @@ async def failure(awaitable: Any) -> str:
 
 def text(result: Any) -> str:
     return "".join(block.text for block in result.content)
+
+
+def children() -> list[psutil.Process]:
+    return [child for child in psutil.Process().children() if child.status() != psutil.STATUS_ZOMBIE]
 
 
 def records(file: Path, event: str) -> list[dict[str, Any]]:

@@ -13,16 +13,18 @@ from typing import Any
 
 import psutil
 import pytest
+from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 
 from desktop.errors import AssistantError
 from desktop.host import lifecycle, sdk_client
 from desktop.host.connection import Connection
 from desktop.host.consent import Consent
+from desktop.host.requests import Life, Limits
 from desktop.host.server_config import keyring_name
 from desktop.host.server_state import ServerState
 from desktop.paths import Paths
 from tests import real_servers
-from tests.host.conftest import MakeConnection, failure, records, scripted, text, until
+from tests.host.conftest import MakeConnection, children, failure, records, scripted, text, until
 from tests.servers.friendly import make_server
 from tests.servers.running import friendly, hostile
 
@@ -34,10 +36,6 @@ def watch(connection: Connection) -> list[ServerState]:
     seen: list[ServerState] = []
     connection.state_changed.connect(lambda: seen.append(connection.state))
     return seen
-
-
-def children() -> list[psutil.Process]:
-    return [child for child in psutil.Process().children() if child.status() != psutil.STATUS_ZOMBIE]
 
 
 def legacy_servers(paths: Paths) -> list[str]:
@@ -525,6 +523,32 @@ async def test_a_server_that_closes_its_output_is_lost_although_it_lives(make: M
     await until(lambda: children() == [])
 
 
+async def test_a_client_that_breaks_down_is_not_taken_for_a_stop_and_is_replaced(
+    make: MakeConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("a fault in the library")
+
+    connection = make(hostile(), backoff=(0.05,))
+    await connection.connect()
+    calls = [asyncio.create_task(connection.call_tool("wait", {"seconds": 60})) for _ in range(2)]
+    monkeypatch.setattr(JSONRPCDispatcher, "_dispatch_notification", broken)  # it ends the SDK's task group
+    assert await failure(connection.call_tool("progress", {"steps": 1, "seconds": 0})) == "connection_failed"
+    assert await asyncio.gather(*map(failure, calls)) == ["connection_failed"] * 2
+    monkeypatch.undo()
+    await until(lambda: connection.state.status == "connected")
+    assert text(await connection.call_tool("echo", {"text": "back"})) == "back"
+
+
+async def test_a_request_that_the_client_cancels_by_itself_fails_and_does_not_stop_the_asker() -> None:
+    async def cancelled() -> None:
+        raise asyncio.CancelledError
+
+    life = Life(None, "server", None)  # type: ignore[arg-type]
+    assert await failure(life.request("call", cancelled, Limits(10, 10))) == "connection_failed"
+    assert not asyncio.current_task().cancelling()  # type: ignore[union-attr]
+
+
 async def test_a_server_that_keeps_dying_is_given_up_after_the_last_pause_and_lives_by_hand(
     make: MakeConnection, tmp_path: Path
 ) -> None:
@@ -547,10 +571,14 @@ async def test_a_server_that_keeps_dying_is_given_up_after_the_last_pause_and_li
     assert len(await connection.list_tools()) == 1
 
 
-async def test_attempts_that_fail_count_as_well(make: MakeConnection, tmp_path: Path) -> None:
+async def test_attempts_that_fail_count_as_well_however_long_the_life_before_them(
+    make: MakeConnection, tmp_path: Path
+) -> None:
     script = tmp_path / "server.json"
     script.write_text("{}")
-    connection = make([*scripted_by(tmp_path)[:2], f"@{script}"], backoff=(0.01, 0.02), protocol="legacy")
+    connection = make(
+        [*scripted_by(tmp_path)[:2], f"@{script}"], backoff=(0.01, 0.02), settled_after=0.0, protocol="legacy"
+    )
     states = watch(connection)
     await connection.connect()
     script.write_text(json.dumps({"initialize": "exit"}))
@@ -604,6 +632,15 @@ async def test_quitting_during_a_pause_ends_the_attempts(make: MakeConnection) -
     await until(lambda: connection.state.retry_in is not None)
     await connection.close()
     assert connection.state == ServerState("idle")
+
+
+async def test_a_server_that_is_closed_while_it_is_dying_is_not_brought_back(make: MakeConnection) -> None:
+    connection = make(hostile("--ignore-end"), backoff=(0.01,))
+    await failure(connection.call_tool("close_output", {}))
+    await until(lambda: connection.state.status == "failed")
+    assert children() != []  # its process takes its time
+    await connection.close()
+    assert (connection.state.status, children()) == ("idle", [])
 
 
 async def test_a_stubborn_server_and_its_children_are_gone_within_six_seconds(
