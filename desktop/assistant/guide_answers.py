@@ -86,7 +86,7 @@ def result(call: ToolCall) -> str:
         parts.append(f"The complete result is a file of {output.spilled.size:,} bytes; open it from the card above.")
     if output.warning:
         parts.append(_prose(output.warning))
-    return "\n\n".join(parts)
+    return "\n\n".join(filter(None, parts))
 
 
 def failed(call: ToolCall) -> str:

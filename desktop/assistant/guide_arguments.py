@@ -281,10 +281,14 @@ class _Finder:
         named = start > 0
         if marker := _BEFORE_REST.match(self._wish, start):
             start = marker.end()
-        rest = self._wish[start:]
+        rest = "".join(
+            character
+            for at, character in enumerate(self._wish)
+            if at >= start and not any(begin <= at < end for begin, end in self._taken)
+        )
         if (tail := _AFTER_REST.search(rest)) and not own.isdisjoint(_stems(tail[1].lower())):
             rest = rest[: tail.start()]
-        rest = rest.strip().rstrip("?")
+        rest = rest.strip(" ,").rstrip("?")
         if rest and named and parameter.kind == "text":
             self._take(parameter, rest, span=(0, len(self._wish)))
         elif rest:

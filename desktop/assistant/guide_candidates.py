@@ -34,7 +34,7 @@ _SAID_OF: dict[ValueKind, frozenset[str]] = {
     "email": frozenset({"email", "mail"}),
 }
 #: How much better than the second the best must be, and which part of the words must meet it.
-_MARGIN, _MARGIN_OF_NAME, _OWN_WORDS, _ALL_WORDS = 1.25, 1.05, 0.4, 0.5
+_MARGIN, _MARGIN_OF_NAME, _OWN_WORDS, _ALL_WORDS = 1.25, 1.05, 0.51, 0.5
 
 
 def ranked(candidates: Sequence[Candidate], wish: str, values: Sequence[TextValue]) -> list[Candidate]:
@@ -44,7 +44,7 @@ def ranked(candidates: Sequence[Candidate], wish: str, values: Sequence[TextValu
 
 
 def is_clear(best: Sequence[Candidate], wish: str, query: str, values: Sequence[TextValue]) -> bool:
-    """Whether the first candidate is what the wish means: well ahead of the second, and met by enough of the words.
+    """Whether the first candidate is what the wish means: fit for it, well ahead of the second, and met by enough of the words.
 
     Words of the wish itself count for more than those that were added to the query; and where the wish begins with the name of
     a tool that takes one text, the rest of the words are that text.
@@ -52,6 +52,14 @@ def is_clear(best: Sequence[Candidate], wish: str, query: str, values: Sequence[
     first, *others = best
     if first["score"] >= _EXACT:
         return True
+    if asks_to_see(wish) and _CHANGES.match(first["description"]):
+        return False
+    kinds = {kind_of_name(name) for name in first.get("required", ())}
+    about = set(words_of(first["description"]))
+    brought = {value.kind for value in values}
+    for kind, words in _SAID_OF.items():
+        if kind in brought and kinds.isdisjoint({kind, None}) and about.isdisjoint(words):
+            return False  # it has nothing to do with what the wish brings along
     searched = _stems(query)
     others = [each for each in others if not _is_deprecated(each)]
     if others:
@@ -69,7 +77,7 @@ def is_clear(best: Sequence[Candidate], wish: str, query: str, values: Sequence[
     texts = [name for name in first.get("required", ()) if kind_of_name(name) is None]
     return (
         (_share(own_stems, everything) >= _OWN_WORDS and not labels.isdisjoint(own_stems))
-        or _share(searched, everything) >= _ALL_WORDS
+        or (_share(searched, everything) >= _ALL_WORDS and not labels.isdisjoint(searched))
         or (own_stems[0] in labels and len(texts) == 1 == len(first["required"]))
     )
 
@@ -84,17 +92,18 @@ def _bearing(candidate: Candidate, wish: str, values: Sequence[TextValue]) -> fl
     if candidate["kind"] != "tool":
         return factor
     left: list[ValueKind] = [value.kind for value in values]
+    wanted = [kind for name in candidate["required"] if (kind := kind_of_name(name)) is not None]
     for name in candidate["required"]:
-        kind = kind_of_name(name)
-        if kind is None:
+        if (kind := kind_of_name(name)) is None:
             continue
-        fits = left.count(kind) > (1 if name.endswith("s") else 0)
-        factor *= _FITS if fits else _MISSES
+        takes_all = name.endswith("s") and left.count(kind) > 1
+        factor *= _FITS if takes_all or (kind in left and not name.endswith("s")) else _MISSES
+        left = [each for each in left if each != kind] if takes_all else left
         if kind in left:
             left.remove(kind)
     about = set(words_of(description))
     for kind in left:
-        if kind in _SAID_OF and about.isdisjoint(_SAID_OF[kind]):
+        if kind in wanted or (kind in _SAID_OF and about.isdisjoint(_SAID_OF[kind])):
             factor *= _UNUSED
     return factor
 

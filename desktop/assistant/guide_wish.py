@@ -83,7 +83,7 @@ _PHRASES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
             r"\bwhat(?:'s|’s| is| are| do i have) (?:there )?(?:inside|in)\b|\bcontents? of (?:the |my )?(?=folder|dir)",
             "list",
         ),
-        (r"\b(?:the )?contents? of\b", "contents read"),
+        (r"\b(?:the )?contents? of\b", "read"),
         (r"\bwhen (?:was|were)\b|\bhow (?:big|large|long|old)\b", "info size"),
         (r"\bnot (?:yet )?staged\b", "unstaged"),
         (r"\b(?:turn|switch) (?:on|off)\b", "toggle"),
@@ -173,7 +173,7 @@ def _stemmer() -> Callable[[str], str]:
 
 def query_for(wish: str, values: Sequence[TextValue]) -> str:
     """What is searched for: at most 500 characters, the wish itself where no word of it says what is to be done."""
-    places = [(value.start, value.end, _words_for(value, wish)) for value in values]
+    places = [(value.start, value.end, _words_for(value, values, wish)) for value in values]
     for pattern, words in _PHRASES:
         for match in islice(pattern.finditer(wish), _MOST_PHRASES):
             if not any(start < match.end() and match.start() < end for start, end, _ in places):
@@ -191,13 +191,21 @@ def query_for(wish: str, values: Sequence[TextValue]) -> str:
     return (" ".join(words) or wish)[:_LONGEST_QUERY]
 
 
-def _words_for(value: TextValue, wish: str) -> str:
+def _words_for(value: TextValue, values: Sequence[TextValue], wish: str) -> str:
     """What a value says of the tool that is wanted: a path's ending tells that it is a file, and of what kind."""
-    ending = re.search(r"\.(\w{1,5})$", str(value.value)) if value.kind == "path" else None
-    if ending is None:
+    ending = _ending(value)
+    if not ending:
         return ""
-    words = next((words for endings, words in _ENDINGS if ending[1].lower() in endings), "")
-    return f"file {words}" if asks_to_see(wish) else "file"
+    if not asks_to_see(wish):
+        return "file"
+    if sum(map(bool, map(_ending, values))) > 1:
+        return "multiple files"
+    return next((f"file {words}" for endings, words in _ENDINGS if ending in endings), "file")
+
+
+def _ending(value: TextValue) -> str:
+    found = re.search(r"\.(\w{1,5})$", str(value.value)) if value.kind == "path" else None
+    return found[1].lower() if found else ""
 
 
 def _is_elsewhen(values: Sequence[TextValue]) -> bool:

@@ -80,7 +80,7 @@ def _without(text: str, values: Iterable[TextValue]) -> str:
     """The text with each value blotted out; positions stay."""
     characters = list(text)
     for each in values:
-        characters[each.start : each.end] = "\0" * (each.end - each.start)
+        characters[each.start : each.end] = "\n" * (each.end - each.start)  # no pattern goes beyond a line
     return "".join(characters)
 
 
