@@ -52,7 +52,7 @@ class LinkPrompt(Card):
         buttons.addButton(copy, QDialogButtonBox.ButtonRole.ActionRole)
         buttons.addButton(QDialogButtonBox.StandardButton.Cancel)
         buttons.rejected.connect(self.close)
-        self._open.clicked.connect(lambda: tasks.start(self._open_link(), on_error=parent))
+        self._open.clicked.connect(lambda: tasks.start(self._open_link(), on_error=self.parentWidget()))
         copy.clicked.connect(self._copy)
         layout.addWidget(buttons)
         self.setFixedWidth(_WIDTH)

@@ -34,7 +34,7 @@ class ChoiceCard(Card):
         self._choice = choice
         self._answers = answers
         self.part_id = choice.id
-        self._open: bool | None = None
+        self._shown: tuple[bool, object] | None = None
         self._options: list[OptionButton] = []
         self._body = QVBoxLayout()
         self._body.setSpacing(0)
@@ -50,15 +50,15 @@ class ChoiceCard(Card):
 
     @property
     def is_open(self) -> bool:
-        return self._open is True
+        return self._shown is not None and self._shown[0]
 
     def refresh(self) -> None:
-        is_open = self._answers.waits_for(self._choice.id)
-        if is_open != self._open:
-            self._open = is_open
+        shown = self._answers.waits_for(self._choice.id), self._choice.answer
+        if shown != self._shown:
+            self._shown = shown
             _clear(self._body)
             self._options = []
-            (self._show_options if is_open else self._show_answer)()
+            (self._show_options if shown[0] else self._show_answer)()
 
     def focus_question(self) -> None:
         if self._options:
@@ -85,7 +85,7 @@ class ChoiceCard(Card):
     def keyPressEvent(self, event: QKeyEvent) -> None:
         plain = not event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier
         number = event.key() - Qt.Key.Key_1
-        if not self._open or not plain:
+        if not self.is_open or not plain:
             super().keyPressEvent(event)
         elif 0 <= number < min(_KEYS, len(self._choice.options)):
             self._answers.answer_choice(self._choice.id, number)
@@ -176,7 +176,7 @@ class FormCard(Card):
         self._form = form
         self._answers = answers
         self.part_id = form.id
-        self._open: bool | None = None
+        self._shown: tuple[bool, object] | None = None
         self._fields: ToolForm | None = None
         self._body = QVBoxLayout()
         self._body.setSpacing(theme.SPACING // 2)
@@ -193,15 +193,15 @@ class FormCard(Card):
 
     @property
     def is_open(self) -> bool:
-        return self._open is True
+        return self._shown is not None and self._shown[0]
 
     def refresh(self) -> None:
-        is_open = self._answers.waits_for(self._form.id)
-        if is_open != self._open:
-            self._open = is_open
+        shown = self._answers.waits_for(self._form.id), self._form.answer
+        if shown != self._shown:
+            self._shown = shown
             _clear(self._body)
             self._fields = None
-            (self._show_form if is_open else self._show_answer)()
+            (self._show_form if shown[0] else self._show_answer)()
 
     def focus_question(self) -> None:
         if self._fields is not None:
