@@ -30,6 +30,11 @@ Approve = Literal["ask", "rules", "all"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
+    if arguments is None and sys.argv[1:2] == ["--large-message"]:
+        # An installed program starts itself as the reader of large messages: there is no Python beside it.
+        from desktop.assistant import large_message
+
+        large_message.main(sys.argv[2:])
     options = _parser().parse_args(arguments)
     if getattr(options, "config", None) is not None and not options.config.is_file():
         print(f"deskhand: {options.config}: no such file", file=sys.stderr)

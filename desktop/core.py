@@ -9,6 +9,7 @@ import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from desktop import processes
 from desktop.assistant.approval import Approvals, Approver
 from desktop.assistant.asking import Asker
 from desktop.assistant.guide import Guide
@@ -59,8 +60,12 @@ class Core:
         return self._config or self.paths.servers_file
 
     async def start(self) -> None:
-        """Imports and builds what is slow to import, and connects the servers that are to be connected at start."""
-        await asyncio.gather(self.history.open(), asyncio.to_thread(self.results.sweep))
+        """Imports and builds what is slow to import, and begins to connect the servers that are to be connected at start.
+
+        What a killed Deskhand left behind (processes, half-written files) is ended and removed.
+        """
+        sweeps = (asyncio.to_thread(self.results.sweep), asyncio.to_thread(processes.sweep_orphans))
+        await asyncio.gather(self.history.open(), *sweeps)
         modules = await asyncio.to_thread(_import_host)
         configuration = await asyncio.to_thread(modules.read_configuration, self.servers_file)
         self.host = modules.Host(
@@ -72,6 +77,7 @@ class Core:
             if self._config
             else modules.Consent(self.paths.data / "consent.json"),
             secret=self.credentials.get,
+            spool_folder=self.results.spool_folder,
         )
         self.catalog = modules.ServerCatalog(self.host)
         self.access = modules.ServerAccess(self.host, self.catalog)

@@ -6,6 +6,7 @@ Questions go to standard error, so that standard output holds the answer alone.
 from __future__ import annotations
 
 import asyncio
+import difflib
 import json
 import sys
 import threading
@@ -13,6 +14,7 @@ from typing import Any
 
 from desktop.assistant.approval import ApprovalRequest, Decision
 from desktop.assistant.conversation import Choice, Form
+from desktop.catalog_entries import ToolDefinition
 from desktop.visible_text import visible, visible_line
 
 
@@ -24,8 +26,15 @@ class Terminal:
 
     async def decide(self, request: ApprovalRequest) -> Decision:
         async with self._turn:
-            say(f"\nThe model asks to run {visible_line(request.tool.identifier)} with:")
-            say(visible(json.dumps(request.arguments, indent=2, ensure_ascii=False)))
+            if request.previous is not None:
+                say(f"\n{visible_line(request.tool.identifier)} has changed since it was accepted:")
+                say(_change(request.previous, request.tool))
+            else:
+                say(f"\nThe model asks to run {visible_line(request.tool.identifier)} with:")
+                say(visible(json.dumps(request.arguments, indent=2, ensure_ascii=False)))
+                if request.other_servers:
+                    names = ", ".join(visible_line(each) for each in sorted(request.other_servers))
+                    say(f"Content of {names} is in this conversation and may have led to this call.")
             while True:
                 answer = await ask("Allow? [o]nce, in this [c]onversation, [a]lways, [d]eny: ")
                 for decision in ("once", "conversation", "always", "deny"):
@@ -55,7 +64,7 @@ class Terminal:
             required: list[str] = form.schema.get("required") or []
             missing = [name for name in required if name not in values]
             for name in missing or [name for name in properties if name not in values]:
-                schema = properties.get(name) if isinstance(properties.get(name), dict) else {}
+                schema: dict[str, Any] = properties[name] if isinstance(properties.get(name), dict) else {}
                 detail = visible_line(str(schema.get("description") or ""))
                 say(f"  {visible_line(name)}{': ' + detail if detail else ''}")
                 while True:
@@ -71,6 +80,15 @@ class Terminal:
                         continue
                     break
             return values
+
+
+def _change(before: ToolDefinition, after: ToolDefinition) -> str:
+    """The lines in which two definitions of a tool differ."""
+    old, new = (
+        json.dumps([each.description, each.annotations, each.input_schema], indent=1, ensure_ascii=False).splitlines()
+        for each in (before, after)
+    )
+    return visible("\n".join(difflib.unified_diff(old, new, "before", "now", lineterm="", n=1)))
 
 
 def typed(text: str, schema: dict[str, Any]) -> Any:
