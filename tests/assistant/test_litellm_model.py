@@ -3,23 +3,33 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
+from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
+from mcp_types import CallToolResult
 
 from desktop.assistant import litellm_model
-from desktop.assistant.conversation import Image, Message, Notice, Text, ToolCall, ToolOutput, Usage
-from desktop.assistant.events import PartAdded, ReasoningDelta, TextDelta
+from desktop.assistant.approval import AllowAll, Approvals
+from desktop.assistant.conversation import Conversation, Image, Message, Notice, Text, ToolCall, ToolOutput, Usage
+from desktop.assistant.events import PartAdded, ReasoningDelta, TextDelta, TurnFinished
+from desktop.assistant.history import History
+from desktop.assistant.interfaces import ProgressCallback
 from desktop.assistant.language_model import AnswerFinished, ModelEvent, ModelRequest, ToolCallRequested, ToolSpec
 from desktop.assistant.litellm_model import LitellmModel
 from desktop.assistant.model_list import Provider
+from desktop.assistant.results import ResultStore
+from desktop.assistant.turn import Assistant
 from desktop.errors import AssistantError
-from tests.fakes.model_server import Answer, Call, ModelServer, Script
+from tests.fakes.in_memory_host import Servers, text_result, tool
+from tests.fakes.model_server import Answer, Call, ModelServer, Script, rules
 
 pytestmark = pytest.mark.anyio
 
@@ -374,6 +384,61 @@ async def test_stop_closes_the_connection_at_once(
         with pytest.raises(asyncio.CancelledError):
             await task
         await server.wait_for(lambda: server.disconnects == 1, 1)
+
+
+ACT = rules(
+    [
+        {
+            "result": None,
+            "answer": {"text": "I look.", "calls": [{"name": "mcp_tools", "arguments": {"query": "sum"}, "pieces": 4}]},
+        },
+        {
+            "result": r"\[tool\] (?P<tool>\S+)",
+            "answer": {"calls": [{"name": "mcp_tools", "arguments": {"activate": ["{{tool}}"]}}]},
+        },
+        {
+            "result": "loaded",
+            "user": r"(?P<a>\d+) and (?P<b>\d+)",
+            "tool": "mcp__math__sum",
+            "answer": {
+                "calls": [
+                    {"name": "mcp__math__sum", "arguments": '{"a": {{a}}, "b": {{b}}}'},
+                    {"name": "mcp__math__sum", "arguments": {"a": 1, "b": 1}},
+                ]
+            },
+        },
+        {"result": "(?P<result>.*)", "answer": {"text": ["It is ", "{{result}}."]}},
+    ]
+)
+
+
+async def test_a_model_finds_activates_and_calls_a_tool_in_one_turn(tmp_path: Path) -> None:
+    async def add(arguments: Mapping[str, Any], on_progress: ProgressCallback) -> CallToolResult:
+        return text_result(str(arguments["a"] + arguments["b"]))
+
+    servers = Servers([tool("math", "sum")], bodies={"math.sum": add})
+    history = History(tmp_path / "history.db")
+    assistant = Assistant(
+        catalog=servers,
+        runner=servers,
+        reader=servers,
+        results=ResultStore(tmp_path / "results"),
+        history=history,
+        approvals=Approvals(tmp_path / "approvals.json", AllowAll()),
+        tool_calls_per_turn=lambda: 50,
+    )
+    conversation = Conversation()
+    async with ModelServer(ACT) as server, asyncio.timeout(60):
+        turn = assistant.turn(conversation, model_at(server), [Text("add 2 and 40")])
+        assert isinstance([event async for event in turn][-1], TurnFinished)
+    await history.close()
+    assert sorted(arguments["a"] for _, arguments in servers.calls) == [1, 2]
+    assert conversation.messages[-1].text == "It is 2."
+    assert [each.tools for each in server.requests] == [["mcp_tools"]] * 2 + [["mcp_tools", "mcp__math__sum"]] * 2
+    sent = [json.dumps(each.messages) for each in server.requests]
+    assert all(later.startswith(earlier[:-1]) for earlier, later in pairwise(sent)), (
+        "what was sent is sent again as it was"
+    )
 
 
 async def test_closing_the_stream_closes_the_connection_at_once() -> None:
