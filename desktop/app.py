@@ -69,6 +69,7 @@ async def _main(application: _Application, paths: Paths, config: Path | None, in
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, window.close)
     window.show()
+    window.activateWindow()  # a screen without a window manager gives the keyboard to nobody by itself
     try:
         await _painted(window.windowHandle())
         tasks.start(_start(core), on_error=window)

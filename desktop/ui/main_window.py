@@ -10,7 +10,7 @@ import base64
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QByteArray, QPoint, Qt, Signal
+from PySide6.QtCore import QByteArray, QPoint, QSize, Qt, Signal
 from PySide6.QtGui import QAction, QCloseEvent, QColor, QKeySequence, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QMainWindow, QMenu, QSplitter, QSplitterHandle, QTabWidget, QWidget
 
@@ -194,7 +194,7 @@ class MainWindow(QMainWindow):
 
     def _restore(self) -> None:
         values = self._core.settings.values
-        self.resize(*_DEFAULT_SIZE)
+        self.resize(QSize(*_DEFAULT_SIZE).boundedTo(self.screen().availableSize()))
         if values.window_geometry:
             self.restoreGeometry(_decoded(values.window_geometry))
         if values.window_state:

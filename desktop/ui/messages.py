@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from PySide6.QtCore import QCoreApplication
 
-from desktop.errors import Diagnostic
+from desktop.errors import CATALOGUE, Diagnostic
 from desktop.visible_text import visible
 
 
@@ -30,10 +30,11 @@ def tr(text: str) -> str:
 
 
 def words(diagnostic: Diagnostic) -> Words:
-    """A diagnostic in words, hidden characters in its values made visible."""
+    """A diagnostic in words, hidden characters in its values made visible; in English where it has no sentence here."""
     # Not `visible_line`: the space that some values begin with belongs to the sentence.
     values = _Values({name: visible(str(value))[:300] for name, value in diagnostic.values.items()})
-    return Words(*(text.format_map(values) for text in _sentences()[diagnostic.code]))
+    texts = _sentences().get(diagnostic.code) or (tr("The operation failed"), *CATALOGUE[diagnostic.code])
+    return Words(*(text.format_map(values) for text in texts))
 
 
 def message(diagnostic: Diagnostic) -> str:
@@ -143,6 +144,11 @@ def _sentences() -> dict[str, tuple[str, str, str]]:
             tr("Feature not supported"),
             tr("The server needs a feature that Deskhand does not offer."),
             "",
+        ),
+        "list_incomplete": (
+            tr("List not complete"),
+            tr("The server's list is not complete: {reason}."),
+            tr("The rest works; its authors should know."),
         ),
         "authentication_required": (
             tr("Sign-in needed"),

@@ -6,6 +6,7 @@ import asyncio
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import psutil
@@ -16,13 +17,14 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel, QMenu, QPushButton, QWidget
 
 from desktop.core import Core
+from desktop.errors import AssistantError
 from desktop.host.server_config import ServerDefinition
 from desktop.ui.dialogs.confirmation import _Confirmation
 from desktop.ui.dialogs.log_dialog import LogDialog
 from desktop.ui.dialogs.server_editor import ServerEditor
 from desktop.ui.panels.server_details import command_lines
 from desktop.ui.panels.servers_panel import FaultRow, ServerRow, ServersPanel
-from tests.servers.running import friendly, http_server
+from tests.servers.running import friendly, hostile, http_server
 from tests.ui.person import button, click, entries, opened, seen, until, windows, write_servers
 
 pytestmark = pytest.mark.anyio
@@ -210,6 +212,15 @@ async def test_a_server_that_dies_turns_red_at_once_and_says_when_it_is_tried_ag
     await until(lambda: "It was connected and stopped working." in seen(row(panel, "friend")))
     assert time.monotonic() - started < 0.5
     assert "Next attempt in 1 s." in seen(row(panel, "friend"))
+
+
+async def test_what_is_wrong_with_a_list_is_told_although_the_server_is_connected(core: Core) -> None:
+    panel = await panel_with(core, hostile=stdio(hostile("--same-cursor")))
+    allow(panel, "hostile")
+    await until(lambda: "Connected" in seen(row(panel, "hostile")))
+    with suppress(AssistantError):
+        await core.catalog.refresh("hostile")
+    await until(lambda: "The server's list is not complete" in seen(row(panel, "hostile")))
 
 
 async def test_faults_of_the_configuration_are_named_with_field_and_reason(core: Core) -> None:

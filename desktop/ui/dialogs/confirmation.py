@@ -19,7 +19,7 @@ class _Confirmation(QDialog):
         super().__init__(parent)
         self.setWindowTitle(tr("Deskhand"))
         buttons = QDialogButtonBox()
-        cancel = buttons.addButton(QDialogButtonBox.StandardButton.Cancel)
+        cancel = buttons.addButton(tr("Cancel"), QDialogButtonBox.ButtonRole.RejectRole)
         go_on = buttons.addButton(action, QDialogButtonBox.ButtonRole.AcceptRole)
         go_on.setAutoDefault(False)
         cancel.setDefault(True)

@@ -46,7 +46,7 @@ class LogDialog(QDialog):
         copy = buttons.addButton(tr("Copy all"), QDialogButtonBox.ButtonRole.ActionRole)
         copy.setAutoDefault(False)
         copy.clicked.connect(lambda: QGuiApplication.clipboard().setText(self._text.toPlainText()))
-        close = buttons.addButton(QDialogButtonBox.StandardButton.Close)
+        close = buttons.addButton(tr("Close"), QDialogButtonBox.ButtonRole.RejectRole)
         close.setDefault(True)
         close.clicked.connect(self.close)
         layout = QVBoxLayout(self)

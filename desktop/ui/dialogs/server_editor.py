@@ -107,7 +107,7 @@ class ServerEditor(QDialog):
         buttons = QDialogButtonBox()
         self._save_button = PrimaryButton("")
         buttons.addButton(self._save_button, QDialogButtonBox.ButtonRole.AcceptRole)
-        buttons.addButton(QDialogButtonBox.StandardButton.Cancel)
+        buttons.addButton(self.tr("Cancel"), QDialogButtonBox.ButtonRole.RejectRole)
         buttons.accepted.connect(self._save)
         buttons.rejected.connect(self.reject)
         layout = QVBoxLayout(self)

@@ -88,7 +88,9 @@ class SettingsDialog(QDialog):
         self._names.setFixedWidth(longest + 4 * theme.SPACING)
         self._names.currentRowChanged.connect(self._pages.setCurrentIndex)
         self._names.setCurrentRow(page)
-        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
+        buttons = QDialogButtonBox()
+        close = buttons.addButton(self.tr("Close"), QDialogButtonBox.ButtonRole.RejectRole)
+        close.setAutoDefault(False)  # Enter in a field is no reason to close
         buttons.rejected.connect(self.reject)
         content = QHBoxLayout()
         content.setSpacing(2 * theme.SPACING)

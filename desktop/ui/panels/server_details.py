@@ -108,6 +108,14 @@ class ConsentBlock(Block):
         super().__init__(texts, [("allow", tr("Allow to start")), ("edit", tr("Edit"))])
 
 
+class WarningBlock(Block):
+    """What was wrong with the lists of a server that is connected all the same."""
+
+    def __init__(self, warnings: Sequence[Diagnostic]) -> None:
+        texts = [PlainLabel(messages.message(each), tone="warning", selectable=True) for each in warnings]
+        super().__init__(texts, [])
+
+
 class FaultBlock(Block):
     """Why an entry of the configuration was left out: the field and the reason."""
 

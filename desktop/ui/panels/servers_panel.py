@@ -35,7 +35,7 @@ from desktop.ui.dialogs.log_dialog import LogDialog
 from desktop.ui.dialogs.server_editor import ServerEditor
 from desktop.ui.labels import PlainLabel
 from desktop.ui.messages import tr
-from desktop.ui.panels.server_details import Block, ConsentBlock, FailureBlock, FaultBlock
+from desktop.ui.panels.server_details import Block, ConsentBlock, FailureBlock, FaultBlock, WarningBlock
 from desktop.visible_text import visible_line
 
 if TYPE_CHECKING:
@@ -349,7 +349,7 @@ class ServerRow(Card):
         self.setAccessibleDescription(summary)
         self._name.setToolTip(plain_tool_tip(definition.description or state.title or self.name))
         old, self._state = self._state, state
-        if old is None or (old.status, old.failure, old.retry_in) != (state.status, state.failure, state.retry_in):
+        if old is None or _told(old) != _told(state):
             self._show_block(connection)
 
     def _show_block(self, connection: Connection) -> None:
@@ -364,6 +364,8 @@ class ServerRow(Card):
             self._block = ConsentBlock(connection.definition)
         elif state.failure is not None and state.status != "disabled":
             self._block = FailureBlock(state, state.failure)
+        elif state.warnings:
+            self._block = WarningBlock(state.warnings)
         if self._block is not None:
             self._block.step_chosen.connect(self.step_chosen)
             self._layout.addWidget(self._block, 2, 0, 1, 3)
@@ -441,6 +443,11 @@ def _word(state: ServerState) -> tuple[str, str, str]:
             return "●", "ok", tr("Connected")
         case "failed":
             return "✘", "error", tr("Failed")
+
+
+def _told(state: ServerState) -> object:
+    """What the block below a row depends on."""
+    return state.status, state.failure, state.retry_in, state.warnings
 
 
 def _summary(state: ServerState) -> str:
