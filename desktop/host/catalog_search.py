@@ -29,7 +29,6 @@ class CatalogSearch:
         self._analyser = Analyser()
         self._texts: dict[tuple[Kind, str], tuple[Sequence[CatalogEntry], str]] = {}
         self._parts: dict[tuple[Kind, str], Part] = {}
-        self._terms: dict[str, int] = {}
         self._settled_terms = 0
         self._index: Index | None = None
 
@@ -60,15 +59,15 @@ class CatalogSearch:
         return index.rank(self._analyser.words(query), wanted, server, limit)
 
     def _join(self) -> Index:
-        if len(self._terms) > 2 * self._settled_terms + _STALE_TERMS:
+        if len(self._analyser.terms) > 2 * self._settled_terms + _STALE_TERMS:
+            self._analyser = Analyser()
             self._parts.clear()
-            self._terms.clear()
             self._settled_terms = 0
         for key, (entries, title) in self._texts.items():
             if key not in self._parts:
-                self._parts[key] = analyse(entries, title, self._analyser, self._terms)
-        self._settled_terms = self._settled_terms or len(self._terms)
-        self._index = Index(self._parts, self._terms)
+                self._parts[key] = analyse(entries, title, self._analyser)
+        self._settled_terms = self._settled_terms or len(self._analyser.terms)
+        self._index = Index(self._parts, self._analyser.terms)
         return self._index
 
 

@@ -16,6 +16,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -42,6 +43,8 @@ _LABELS, _PARAMETERS = 3, 4
 _NAME_WORDS = 12
 #: Entries that are looked at closely. A search returns 50 at most.
 _CLOSE = 64
+#: Of the highest score, tried in turn: what so many entries are above need not be looked for among all that have any.
+_SHARES = (0.5, 0.2, 0.0)
 #: Words of a query that are looked up: somebody may paste a page.
 _QUERY_WORDS = 64
 #: A query of so few words should be covered whole, and its unknown words are completed and corrected.
@@ -83,8 +86,8 @@ class Part:
     """Of the two texts that name the document exactly, a row a document; see `_selectors`."""
 
 
-def analyse(entries: Iterable[CatalogEntry], title: str, analyser: Analyser, terms: dict[str, int]) -> Part:
-    """Analyses entries of one server, of one kind. `title` counts as a name of the server; `terms` numbers new terms."""
+def analyse(entries: Iterable[CatalogEntry], title: str, analyser: Analyser) -> Part:
+    """Analyses entries of one server, of one kind. `title` counts as a name of the server."""
     ordered = sorted(entries, key=_name)
     found = array("i")
     lengths = np.zeros((len(ordered), len(_WEIGHTS)), np.int32)
@@ -93,17 +96,19 @@ def analyse(entries: Iterable[CatalogEntry], title: str, analyser: Analyser, ter
     spelled = np.zeros(len(ordered), np.int64)
     for document, entry in enumerate(ordered):
         for field, text in enumerate(texts_of(entry)):
-            words = analyser.words(f"{text} {title}" if field == _SERVER else text)
+            if field == _SERVER:
+                text = f"{text} {title}"
+            numbers = analyser.numbers(text)
             if field >= _PARAMETERS:
-                words = list(dict.fromkeys(words))
-            numbers = [terms.setdefault(word.term, len(terms)) for word in words]
+                numbers = list(dict.fromkeys(numbers))
             found.extend(numbers)
             lengths[document, field] = len(numbers)
             if field < _LABELS:
-                labels.update(zip((word.spelling for word in words), numbers, strict=True))
-            if field == _NAME:
-                names[document, : len(numbers)] = numbers[:_NAME_WORDS]
-                spelled[document] = hash(_spelling(words))
+                spellings = [word.spelling for word in analyser.words(text)]
+                labels.update(zip(spellings, numbers, strict=True))
+                if field == _NAME:
+                    names[document, : len(numbers)] = numbers[:_NAME_WORDS]
+                    spelled[document] = hash(" ".join(spellings))
     # No list of a posting each: building and sorting it would stop the event loop, which is in another thread.
     documents, fields = np.divmod(np.repeat(np.arange(lengths.size), lengths.ravel()), len(_WEIGHTS))
     keys, places = np.unique(np.array(found, np.int64) * len(ordered) + documents, return_inverse=True)
@@ -125,7 +130,7 @@ class Index:
     """The postings of all parts joined, with what each adds to an entry's score. Never changed: a new one replaces it."""
 
     def __init__(self, parts: Mapping[tuple[Kind, str], Part], terms: Mapping[str, int]) -> None:
-        """`terms`: the numbers that `analyse` gave. The entries' order decides between equals: by kind, server and name."""
+        """`terms`: the numbers that the analyser gave. The entries' order decides between equals: by kind, server and name."""
         joined = [(kind, server, parts[kind, server]) for kind, server in sorted(parts)]
         offsets = list(itertools.accumulate((len(part.entries) for _, _, part in joined), initial=0))
         self._ranges = [
@@ -135,8 +140,8 @@ class Index:
         self._terms = terms
         self._entries = [entry for _, _, part in joined for entry in part.entries]
         self._names = np.concatenate([np.empty((0, _NAME_WORDS), np.int32), *(part.names for _, _, part in joined)])
-        self._spelled = np.concatenate([np.empty(0, np.int64), *(part.spelled for _, _, part in joined)])
-        self._selectors = np.concatenate([np.empty((0, 2), np.int64), *(part.selectors for _, _, part in joined)])
+        self._spelled = _sorted([part.spelled for _, _, part in joined])
+        self._selectors = _sorted([part.selectors.ravel() for _, _, part in joined])
         self._labels: dict[str, int] = {}
         for _, _, part in joined:
             self._labels.update(part.labels)
@@ -167,58 +172,63 @@ class Index:
 
     def named(self, text: str, kinds: frozenset[Kind] | None, server: str | None) -> list[CatalogEntry]:
         """The entries that a text names exactly."""
-        named = np.isin(self._selectors, [hash(text.casefold()), hash(f"={text}")]).any(axis=1)
-        return [self._entries[place] for place in np.flatnonzero(named & self._wanted(kinds, server))]
+        wanted = self._wanted(kinds, server)
+        places = {place for name in (text.casefold(), f"={text}") for place in _equal(self._selectors, name) // 2}
+        return [self._entries[place] for place in sorted(places) if wanted is None or wanted[place]]
 
     def rank(
         self, words: Sequence[Word], kinds: frozenset[Kind] | None, server: str | None, limit: int
     ) -> list[Ranked]:
         """The best entries for a query's words, best first; none when no entry has a word that answers one of them."""
-        wanted = self._wanted(kinds, server)
-        named = np.flatnonzero((self._spelled == hash(_spelling(words))) & wanted)
+        named = np.sort(_equal(self._spelled, " ".join(word.spelling for word in words)))
         words = list(dict.fromkeys(words))[:_QUERY_WORDS]
         answers = [self._answers(word, len(words)) for word in words]
-        by_word = [self._scores(answer) for answer in answers]
         scores = np.zeros(len(self._entries), np.float32)
-        for of_word in by_word:
-            scores += of_word
-        scores[~wanted] = 0
+        holders: list[Integers] = []
+        for answer in answers:
+            documents, impacts = self._postings(answer)
+            scores[documents] += impacts
+            holders.append(documents)
+        wanted = self._wanted(kinds, server)
+        if wanted is not None:
+            scores[~wanted] = 0
+            named = named[wanted[named]]
         close = _highest(scores)
         if not len(close):
             return []
         close = np.union1d(close, named)
         found = scores[close]
         if len(words) <= _SHORT:
-            found *= np.sqrt(np.mean([of_word[close] > 0 for of_word in by_word], axis=0, dtype=np.float32))
+            found *= np.sqrt(np.mean([_held(documents, close) for documents in holders], axis=0, dtype=np.float32))
         found *= 1 + self._explained(close, answers)
-        found[np.isin(close, named)] += found.max()
+        found[_held(named, close)] += found.max()
         best = np.lexsort((close, -found))[:limit]
         return [Ranked(self._entries[close[place]], float(found[place])) for place in best]
 
-    def _wanted(self, kinds: frozenset[Kind] | None, server: str | None) -> npt.NDArray[np.bool_]:
-        """Which entries are of these kinds and this server."""
+    def _wanted(self, kinds: frozenset[Kind] | None, server: str | None) -> npt.NDArray[np.bool_] | None:
+        """Which entries are of these kinds and this server; None: all."""
         if kinds is None and server is None:
-            return np.ones(len(self._entries), np.bool_)
+            return None
         wanted = np.zeros(len(self._entries), np.bool_)
         for kind, owner, places in self._ranges:
             wanted[places] = (kinds is None or kind in kinds) and server in (None, owner)
         return wanted
 
-    def _scores(self, answer: Mapping[int, float]) -> Floats:
-        """What a word adds to each entry's score: the best of the terms that answer it."""
-        scores = np.zeros(len(self._entries), np.float32)
-        for term, weight in answer.items():
-            if weight == 1:
-                postings = slice(self._starts[term], self._starts[term + 1])
-                scores[self._documents[postings]] = self._impacts[postings]
-        weak = [
-            (slice(self._starts[term], self._starts[term + 1]), weight) for term, weight in answer.items() if weight < 1
-        ]
+    def _postings(self, answer: Mapping[int, float]) -> tuple[Integers, Floats]:
+        """The entries that hold a term which answers a word, in order, and the most that one of them adds to their scores."""
+        places = [slice(self._starts[term], self._starts[term + 1]) for term in answer]
+        if len(places) == 1:
+            return self._documents[places[0]], self._impacts[places[0]] * np.float32(*answer.values())
+        most = np.zeros(len(self._entries), np.float32)
+        for of_term, weight in zip(places, answer.values(), strict=True):
+            if weight == 1:  # the word itself; the others are few, and often rare
+                most[self._documents[of_term]] = self._impacts[of_term]
+        weak = [(of_term, weight) for of_term, weight in zip(places, answer.values(), strict=True) if weight < 1]
         if weak:
-            documents = np.concatenate([self._documents[postings] for postings, _ in weak])
-            impacts = np.concatenate([self._impacts[postings] * np.float32(weight) for postings, weight in weak])
-            np.maximum.at(scores, documents, impacts)
-        return scores
+            impacts = [self._impacts[of_term] * np.float32(weight) for of_term, weight in weak]
+            np.maximum.at(most, np.concatenate([self._documents[each] for each, _ in weak]), np.concatenate(impacts))
+        documents = np.flatnonzero(most).astype(np.int32)
+        return documents, most[documents]
 
     def _explained(self, close: Positions, answers: Sequence[Mapping[int, float]]) -> Floats:
         """How far each entry's name and the query explain each other, from 0 to 1: the product of the shares of their words."""
@@ -275,14 +285,36 @@ class Index:
         return {}
 
 
+def _sorted(hashes: Sequence[Hashes]) -> tuple[Hashes, Positions]:
+    """All hashes in order, and the places each came from."""
+    joined = np.concatenate([np.empty(0, np.int64), *hashes])
+    order = np.argsort(joined)
+    return joined[order], order
+
+
+def _equal(hashes: tuple[Hashes, Positions], text: str) -> Positions:
+    """The places where the hash is the text's."""
+    ordered, places = hashes
+    return places[np.searchsorted(ordered, hash(text)) : np.searchsorted(ordered, hash(text), "right")]
+
+
+def _held(documents: npt.NDArray[Any], close: Positions) -> npt.NDArray[np.bool_]:
+    """Which of `close` are among the documents, which are in order."""
+    if not len(documents):
+        return np.zeros(len(close), np.bool_)
+    return documents[np.minimum(np.searchsorted(documents, close), len(documents) - 1)] == close
+
+
 def _highest(scores: Floats) -> Positions:
     """The places of the highest scores: of `_CLOSE`, where so many are above 0, and of some that equal the last."""
-    found = np.flatnonzero(scores)
-    if len(found) <= _CLOSE:
-        return found
-    values = scores[found]
-    least = np.partition(values, -_CLOSE)[-_CLOSE]
-    return found[values >= least][: 4 * _CLOSE]
+    highest = scores.max(initial=0)
+    for share in _SHARES:
+        found = np.flatnonzero(scores > share * highest)
+        if len(found) >= _CLOSE:
+            values = scores[found]
+            least = np.partition(values, -_CLOSE)[-_CLOSE]
+            return found[values >= least][: 4 * _CLOSE]
+    return np.flatnonzero(scores > 0)
 
 
 def _name(entry: CatalogEntry) -> str:
@@ -293,10 +325,6 @@ def _name(entry: CatalogEntry) -> str:
             return entry.uri
         case TemplateEntry():
             return entry.template
-
-
-def _spelling(words: Iterable[Word]) -> str:
-    return " ".join(word.spelling for word in words)
 
 
 def _selectors(entry: CatalogEntry) -> tuple[str, str]:

@@ -311,7 +311,7 @@ def test_words_of_what_is_gone_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -
         search.replace("tool", "new", [tool("new", f"word{number}x{letter}") for letter in "abcdefghij"])
         assert names(search, f"new.word{number}xa") == [f"word{number}xa"]
     assert names(search, "list teams")[0] == "list_teams"
-    assert len(search._terms) < 300
+    assert len(search._analyser.terms) < 300
 
 
 def test_a_page_of_text_as_a_query_is_answered() -> None:
