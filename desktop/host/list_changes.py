@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from contextlib import suppress
 
 from mcp import Client, MCPError
 from mcp.client.subscriptions import SubscriptionLost
+from mcp_types import METHOD_NOT_FOUND
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0
@@ -15,7 +15,7 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0
 
 
 async def listen_for_list_changes(client: Client, missed: Callable[[], None]) -> None:
-    """Keeps a stream of change notices open until cancelled, where the server offers one; the notices come to the client's
+    """Keeps a stream of change notices open until cancelled, where the server has one; the notices come to the client's
     message handler. `missed` is called when a stream has been opened again: what changed meanwhile is not known."""
     offered = client.server_capabilities
     tools = bool(offered.tools and offered.tools.list_changed)
@@ -26,7 +26,7 @@ async def listen_for_list_changes(client: Client, missed: Callable[[], None]) ->
     pause = _FIRST_PAUSE
     again = False
     while True:
-        with suppress(MCPError, SubscriptionLost):
+        try:
             async with client.listen(
                 tools_list_changed=tools, prompts_list_changed=prompts, resources_list_changed=resources
             ) as notices:
@@ -35,5 +35,10 @@ async def listen_for_list_changes(client: Client, missed: Callable[[], None]) ->
                 again = True
                 async for _ in notices:
                     pause = _FIRST_PAUSE
+        except MCPError as error:
+            if error.code == METHOD_NOT_FOUND:
+                return
+        except SubscriptionLost:
+            pass
         await asyncio.sleep(pause)
         pause = min(2 * pause, _LONGEST_PAUSE)

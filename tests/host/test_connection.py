@@ -13,6 +13,7 @@ from typing import Any
 
 import psutil
 import pytest
+from mcp.server.mcpserver import Context, MCPServer
 from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 
 from desktop.errors import AssistantError
@@ -314,6 +315,25 @@ async def test_a_change_of_a_list_is_told(make: MakeConnection, switches: tuple[
     await until(lambda: changed)
     assert changed == ["tools"]
     assert "added_1" in {tool.name for tool in await connection.list_tools()}
+
+
+async def test_a_server_of_the_newer_era_is_asked_to_tell_of_changes(make: MakeConnection) -> None:
+    server: MCPServer[object] = MCPServer("growing")
+
+    @server.tool()
+    async def grow(ctx: Context) -> str:
+        server.add_tool(lambda: "new", name="new", description="New.")
+        await ctx.notify_tools_changed()
+        return "grown"
+
+    changed: list[str] = []
+    connection = make(name="deskhand", kind="builtin", builtin=server)
+    connection.list_changed.connect(changed.append)
+    assert [tool.name for tool in await connection.list_tools()] == ["grow"]
+    await connection.call_tool("grow", {})
+    await until(lambda: changed)
+    assert changed == ["tools"]
+    assert [tool.name for tool in await connection.list_tools()] == ["grow", "new"]
 
 
 # Eras
