@@ -20,7 +20,7 @@ from desktop.assistant.events import PartAdded, PartChanged, TextDelta
 from desktop.assistant.guide_arguments import find_arguments
 from desktop.assistant.guide_candidates import Candidate, is_clear, ranked
 from desktop.assistant.guide_parameters import parameters
-from desktop.assistant.guide_wish import query_for, talk, wish_in
+from desktop.assistant.guide_wish import is_english, query_for, talk, wish_in, words_by_values
 from desktop.assistant.language_model import AnswerFinished, ModelEvent, ModelRequest, ToolCallRequested, ToolSpec
 from desktop.assistant.text_values import values_in
 from desktop.assistant.toolbox import MCP_TOOLS
@@ -107,11 +107,20 @@ class _Step:
                 return self._show(call)
 
     def _search(self, *searched: str) -> _Next:
-        """Searches for what the wish names exactly, else for its words, at last for all of it."""
-        for query in (self._named(), query_for(self._wish, self._values), one_line(self._wish, _LONGEST_QUERY)):
+        """Searches for what the wish names exactly, else for its words, then for all of it, at last for what its values tell."""
+        for query in (
+            self._named(),
+            query_for(self._wish, self._values),
+            one_line(self._wish, _LONGEST_QUERY),
+            self._told(),
+        ):
             if query and query not in searched:
                 return _call(MCP_TOOLS, {"query": query, "limit": _CANDIDATES})
         return TextDelta(answers.nothing_found(self._servers))
+
+    def _told(self) -> str:
+        """What the values of a wish in another language than English tell of it."""
+        return "" if is_english(self._wish) else words_by_values(self._values)
 
     def _named(self) -> str:
         """A tool's identifier or a resource's URI that stands in the wish, or ""."""
@@ -132,7 +141,7 @@ class _Step:
             if call.output is not None and call.output.diagnostic is not None:
                 return TextDelta(answers.failed(call))
             return self._search(*(json.loads(each.arguments)["query"] for each in searches))
-        if is_clear(candidates, self._wish, query, self._values):
+        if query != self._told() and is_clear(candidates, self._wish, query, self._values):
             return self._use(candidates[0])
         worth = _WORTH_SHOWING * candidates[0]["score"]
         options = [each for each in candidates[:_OPTIONS] if each["score"] >= worth]

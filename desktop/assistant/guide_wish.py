@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Literal
 
-from desktop.assistant.text_values import TextValue
+from desktop.assistant.text_values import TextValue, ValueKind
 
 Talk = Literal["hello", "thanks", "help"]
 
@@ -73,6 +73,8 @@ _ASKS_TO_SEE = re.compile(
     r"|tail|head|ls)\b",
     re.IGNORECASE,
 )
+_ENGLISH = frozenset("the a an my of for to is are what which please can you with and from this that it me".split())  # noqa: SIM905
+_SAID_BY: dict[ValueKind, str] = {"path": "read file directory", "url": "url", "email": "email", "zone": "time zone"}
 _NOW = "current time"
 #: How people say it, and the words of tools for it. Of two that overlap the earlier wins.
 _PHRASES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
@@ -189,6 +191,17 @@ def query_for(wish: str, values: Sequence[TextValue]) -> str:
     related += [_RELATED_NOUNS.get(word) or _RELATED_NOUNS.get(word.removesuffix("s"), "") for word in pieces]
     words = dict.fromkeys([*pieces, *" ".join(related).split()])
     return (" ".join(words) or wish)[:_LONGEST_QUERY]
+
+
+def is_english(wish: str) -> bool:
+    """Whether a wish has one of the English words that hardly any sentence does without."""
+    return not _ENGLISH.isdisjoint(words_of(wish, all_of_them=True))
+
+
+def words_by_values(values: Sequence[TextValue]) -> str:
+    """What is searched for where only the values of a wish are understood, or ""."""
+    kinds = {value.kind for value in values}
+    return " ".join(words for kind, words in _SAID_BY.items() if kind in kinds)
 
 
 def _words_for(value: TextValue, values: Sequence[TextValue], wish: str) -> str:

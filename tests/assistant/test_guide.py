@@ -263,6 +263,14 @@ async def test_where_nothing_is_found_the_servers_are_named_and_nothing_is_run(
     assert desk.servers.calls == [] and not any(isinstance(part, Choice) for part in parts)
 
 
+async def test_a_wish_in_another_language_gets_choices_by_what_it_brings_along(desk_of: Callable[..., Desk]) -> None:
+    desk = desk_of(Person(option=0, values={}))
+    parts = await desk.say("Zeig mir bitte /tmp/a.txt an")
+    choice = next(part for part in parts if isinstance(part, Choice))
+    assert choice.options[0].label == "read_file · files"
+    assert desk.servers.calls == [("files.read_file", {"path": "/tmp/a.txt"})]
+
+
 async def test_a_word_in_common_is_a_weak_match_and_is_never_called(desk_of: Callable[..., Desk]) -> None:
     desk = desk_of()
     parts = await desk.say("delete the file /tmp/a.txt")

@@ -258,6 +258,14 @@ async def test_an_answer_cut_at_its_longest_is_no_whole_answer() -> None:
     assert await code_from([Answer(text="Once upon", deltas=[cut], finish_reason="length")]) == "model_failed"
 
 
+@pytest.mark.parametrize(("text", "code"), [("", "model_unreachable"), ("Hel", "model_failed")])
+async def test_a_model_that_says_nothing_more_is_given_up(
+    text: str, code: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(litellm_model, "_IDLE_LIMIT", 0.3)
+    assert await code_from([Answer(text=text and [text], ending="hang")]) == code
+
+
 async def test_a_refused_connection_is_told_as_such() -> None:
     async with ModelServer() as server:
         address = server.address
