@@ -87,7 +87,7 @@ class Part:
 
 
 def analyse(entries: Iterable[CatalogEntry], title: str, analyser: Analyser) -> Part:
-    """Analyses entries of one server, of one kind. `title` counts as a name of the server."""
+    """Analyses entries of one server, of one kind; at least one. `title` counts as a name of the server."""
     ordered = sorted(entries, key=_name)
     found = array("i")
     lengths = np.zeros((len(ordered), len(_WEIGHTS)), np.int32)
@@ -113,10 +113,11 @@ def analyse(entries: Iterable[CatalogEntry], title: str, analyser: Analyser) -> 
     documents, fields = np.divmod(np.repeat(np.arange(lengths.size), lengths.ravel()), len(_WEIGHTS))
     keys, places = np.unique(np.array(found, np.int64) * len(ordered) + documents, return_inverse=True)
     counts = np.bincount(places * len(_WEIGHTS) + fields, minlength=len(keys) * len(_WEIGHTS))
+    terms, documents = np.divmod(keys, len(ordered))
     return Part(
         ordered,
-        (keys // max(len(ordered), 1)).astype(np.int32),
-        (keys % max(len(ordered), 1)).astype(np.int32),
+        terms.astype(np.int32),
+        documents.astype(np.int32),
         np.minimum(counts, 255).astype(np.uint8).reshape(-1, len(_WEIGHTS)),
         lengths.astype(np.float32),
         names,
