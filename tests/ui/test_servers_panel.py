@@ -155,6 +155,7 @@ async def test_nothing_starts_before_consent_and_the_server_connects_after_it(co
     allow(panel, "friend")
     await until(lambda: "Connected" in seen(row(panel, "friend")))
     assert "Allow to start" not in seen(row(panel, "friend"))
+    await until(lambda: "9 tools · 2 resources" in seen(row(panel, "friend")))
     assert row(panel, "friend").hasFocus() or not row(panel, "friend").isActiveWindow()
 
 

@@ -275,6 +275,7 @@ class ServersPanel(QWidget):
     async def _reconnect(self, connection: Connection) -> None:
         with suppress(AssistantError):  # the row shows it
             await connection.reconnect()
+            await self._core.catalog.refresh(connection.definition.name)  # so that it says what it offers
 
     async def _edit(self, name: str | None) -> None:
         editor = ServerEditor(self._core, name, self.window())
