@@ -25,16 +25,13 @@ class PersonAnswers(QObject):
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._approvals: dict[int, ApprovalRequest] = {}
+        self._approvals: dict[Hashable, ApprovalRequest] = {}
         self._futures: dict[Hashable, asyncio.Future[Any]] = {}
 
     async def decide(self, request: ApprovalRequest) -> Decision:
         """Waits for the person's decision on a call."""
         self._approvals[id(request)] = request
-        try:
-            return await self._answer(id(request))
-        finally:
-            del self._approvals[id(request)]
+        return await self._answer(id(request))
 
     async def choose(self, choice: Choice) -> int | None:
         """Waits for one of the options."""
@@ -81,4 +78,5 @@ class PersonAnswers(QObject):
             return await self._futures[key]
         finally:
             del self._futures[key]
+            self._approvals.pop(key, None)
             self.waiting_changed.emit()

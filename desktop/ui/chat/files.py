@@ -38,11 +38,9 @@ async def save_as(content: bytes | Path, name: str, parent: QWidget) -> bool:
     folders = QStandardPaths.standardLocations(QStandardPaths.StandardLocation.DownloadLocation)
     dialog.setDirectory(folders[0] if folders and QDir(folders[0]).exists() else QDir.homePath())
     dialog.selectFile(name)
-    chosen: list[str] = []
-    dialog.fileSelected.connect(chosen.append)
-    if await tasks.opened(dialog) != QDialog.DialogCode.Accepted or not chosen:
+    if await tasks.opened(dialog) != QDialog.DialogCode.Accepted:
         return False
-    await asyncio.to_thread(_write, content, Path(chosen[0]))
+    await asyncio.to_thread(_write, content, Path(dialog.selectedFiles()[0]))
     return True
 
 

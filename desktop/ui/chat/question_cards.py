@@ -15,7 +15,7 @@ from PySide6.QtWidgets import QAbstractButton, QSizePolicy, QVBoxLayout, QWidget
 from desktop.assistant.conversation import Choice, Form
 from desktop.ui import theme
 from desktop.ui.chat.answers import PersonAnswers
-from desktop.ui.chat.widgets import Card, ElidedLabel, plain_tool_tip
+from desktop.ui.chat.widgets import Card, ElidedLabel, button_text, plain_tool_tip
 from desktop.ui.dialogs.tool_form import ToolForm
 from desktop.ui.labels import PlainLabel
 from desktop.visible_text import visible, visible_line
@@ -107,6 +107,7 @@ class OptionButton(QAbstractButton):
         self._label = visible_line(label, 300)
         self._detail = visible_line(detail, 600)
         self._key = key
+        self.setText(button_text(self._label))
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)

@@ -191,13 +191,14 @@ class ToolCallCard(Card):
         layout = QVBoxLayout(self._details)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(theme.SPACING)
-        arguments = self._call.arguments[:_LONGEST_ARGUMENTS]
-        laid_out = result_text.pretty(arguments) if len(arguments) == len(self._call.arguments) else None
+        call = self._call
+        arguments = call.arguments[:_LONGEST_ARGUMENTS]
+        laid_out = result_text.pretty(arguments) if len(arguments) == len(call.arguments) else None
         view = CodeView(wrap=True, most_lines=_ARGUMENT_LINES)
         view.setAccessibleName(self.tr("Arguments"))
         view.set_text(visible(laid_out or arguments), language="json" if laid_out else "")
-        layout.addWidget(Section(self.tr("Arguments"), self.tr("Copy arguments"), lambda: self._call.arguments, view))
-        output = self._call.output
+        layout.addWidget(Section(self.tr("Arguments"), self.tr("Copy arguments"), lambda: call.arguments, view))
+        output = call.output
         if output is not None and output.text:
             copy = self.tr("Copy result")
             layout.addWidget(Section(self.tr("Result"), copy, lambda: output.text, WholeResult(output)))
