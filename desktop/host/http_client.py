@@ -38,6 +38,7 @@ from desktop.host.large_messages import (
     answered_request,
     refusal,
 )
+from desktop.host.sdk_log import route_to
 from desktop.host.server_log import ServerLog
 
 HTTP_FAILURE = -31003
@@ -112,6 +113,7 @@ class GuardedClient(httpx2.AsyncClient):
             return request
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
+        route_to(self._log)  # the SDK takes an answer apart in the context of whoever asked
         if request.extensions.pop(_NOT_SENDABLE, False):
             return await self._error(request, 400, ErrorData(code=INVALID_PARAMS, message="The arguments are no JSON."))
         if request.method == "DELETE":

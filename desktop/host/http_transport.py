@@ -26,7 +26,7 @@ from desktop.errors import AssistantError
 from desktop.host.http_client import GuardedClient, HttpFailure
 from desktop.host.http_network import Network, tls_context
 from desktop.host.large_messages import LARGEST_MESSAGE, MIB, IncomingMessage, LargeMessageReader
-from desktop.host.sdk_log import route_to
+from desktop.host.sdk_log import quiet, route_to
 from desktop.host.server_config import is_loopback
 from desktop.host.server_log import ServerLog
 
@@ -69,6 +69,7 @@ class HttpTransport:
     async def __aenter__(self) -> tuple[Any, Any]:
         """Raises AssistantError: ``connection_failed`` for plain http to another computer, ``configuration_invalid`` for a
         `ca_file` that can't be read, and, for the older transport, what kept the event stream from being opened."""
+        quiet()
         route_to(self._log)
         if not self._url.lower().startswith("https:") and not is_loopback(self._url):
             self._log.append("Plain http is for servers on this computer only; use https.")

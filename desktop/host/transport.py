@@ -34,7 +34,7 @@ from desktop.host.large_messages import (
     answered_request,
     refusal,
 )
-from desktop.host.sdk_log import route_to
+from desktop.host.sdk_log import quiet, route_to
 from desktop.host.server_log import ServerLog
 
 #: Seconds for a server to end by itself once its input is closed, and again once it was asked to.
@@ -101,6 +101,7 @@ class StdioTransport:
     ) -> tuple[MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]]:
         """Raises AssistantError ``command_not_found``, ``configuration_invalid`` or ``connection_failed``."""
         check_batch_arguments(self._command)
+        quiet()
         route_to(self._log)
         try:
             _, pipes = await processes.start_with_protocol(

@@ -2,7 +2,8 @@
 """A small, well-behaved server on the SDK: what tests use when the server is not what they test.
 
 ``python friendly.py`` speaks over stdio; ``--http PORT`` (0: any free one) serves Streamable HTTP and prints its URL on
-standard output; ``running.py`` does both. Both protocol eras. ``--name NAME`` changes the server's name.
+standard output; ``running.py`` does both. Both protocol eras. ``--name NAME`` changes the server's name, ``--sse`` serves the
+older HTTP transport with an event stream for all answers instead.
 
 Tools: ``add(a, b)``, ``echo(text)``, ``slow(steps, seconds)`` with progress, ``picture()`` (a PNG of 2 × 2), ``fail(reason)``,
 ``now_nothing()`` without arguments, ``rows(count)`` (structured, with an output schema), ``forget(id)`` (claims to be
@@ -151,14 +152,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="A small, well-behaved server.")
     parser.add_argument("--http", type=int, metavar="PORT")
     parser.add_argument("--name", default="friendly")
+    parser.add_argument("--sse", action="store_true")
     options = parser.parse_args()
     server = make_server(options.name)
     if options.http is None:
         server.run("stdio")
         return
     listener = socket.create_server(("127.0.0.1", options.http))
-    print(f"http://127.0.0.1:{listener.getsockname()[1]}/mcp", flush=True)
-    uvicorn.Server(uvicorn.Config(server.streamable_http_app(), log_level="warning")).run(sockets=[listener])
+    print(f"http://127.0.0.1:{listener.getsockname()[1]}/{'sse' if options.sse else 'mcp'}", flush=True)
+    app = server.sse_app() if options.sse else server.streamable_http_app()
+    uvicorn.Server(uvicorn.Config(app, log_level="warning")).run(sockets=[listener])
 
 
 if __name__ == "__main__":

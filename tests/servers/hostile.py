@@ -35,6 +35,7 @@ Switches of HTTP:
   --status CODE              That status for every POST (with ``--retry-after SECONDS``: that header).
   --forget-session N         Forgets its session after N tool calls: 404 from then on until ``initialize`` (era legacy).
   --redirect URL             307 to that URL for every POST.
+  --tls FILE                 https, with the certificate and key of that file.
 
 Tools, so that one connection can meet several faults (all but ``echo`` do what no server should):
   echo(text)                          The text. Well-behaved.
@@ -57,6 +58,7 @@ Tools, so that one connection can meet several faults (all but ``echo`` do what 
   comments()                          An event stream of comments for ever (HTTP).
   drip(bytes)                         A body of that many bytes, ten a second (HTTP).
   html()                              200 with a page of HTML (HTTP).
+  nonsense()                          200 with JSON that is no message (HTTP).
 
 Resources: ``test://small``, ``test://huge/{megabytes}`` (template) with completion; prompts: ``greeting(name)``.
 """
@@ -71,6 +73,7 @@ import os
 import select
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import threading
@@ -205,6 +208,7 @@ class Server:
             tool("comments"),
             tool("drip", bytes="integer"),
             tool("html"),
+            tool("nonsense"),
         ]
         tools += [tool(f"added_{number + 1}") for number in range(self.added)]
         tools += [tool(f"tool_{number + 1:04}", "One of many tools. " * 14) for number in range(options.tools)]
@@ -459,6 +463,8 @@ def serve_http(server: Server) -> None:
                 self.reply(int(arguments.get("code", 500)), b"<b>secret text</b>", "text/html", **after)
             elif name == "html":
                 self.reply(200, b"<html><b>log in first</b></html>", "text/html")
+            elif name == "nonsense":
+                self.reply(200, b'{"secret text": true}')
             elif name == "cut":
                 if where == "json":
                     self.reply(200, head, Content_Length="10000")
@@ -490,8 +496,12 @@ def serve_http(server: Server) -> None:
 
     listener = ThreadingHTTPServer(("127.0.0.1", options.http), Handler)
     listener.daemon_threads = True
+    if options.tls:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(options.tls)
+        listener.socket = context.wrap_socket(listener.socket, server_side=True)
     time.sleep(options.slow_start)
-    print(f"http://127.0.0.1:{listener.server_port}/mcp", flush=True)
+    print(f"http{'s' if options.tls else ''}://127.0.0.1:{listener.server_port}/mcp", flush=True)
     listener.serve_forever()
 
 
@@ -513,6 +523,7 @@ def main() -> None:
     parser.add_argument("--retry-after", default="")
     parser.add_argument("--forget-session", type=int, default=0)
     parser.add_argument("--redirect", default="")
+    parser.add_argument("--tls", default="")
     for name in ("endless-pages", "same-cursor", "hidden", "mismatch", "bad-schema", "banner", "exit-on-discover"):
         parser.add_argument(f"--{name}", action="store_true")
     for name in ("ignore-end", "sse", "unauthorized"):

@@ -37,7 +37,7 @@ async def http_server(command: Sequence[str], *, port: int = 0) -> AsyncIterator
         assert process.stdout is not None
         async with asyncio.timeout(_START_LIMIT):
             url = (await process.stdout.readline()).decode().strip()
-        assert url.startswith("http://127.0.0.1:"), f"the server did not start: {command}"
+        assert url.startswith(("http://127.0.0.1:", "https://127.0.0.1:")), f"the server did not start: {command}"
         yield url
     finally:
         processes.kill_tree(process.pid)
