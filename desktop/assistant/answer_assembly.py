@@ -47,9 +47,11 @@ class Answer:
             self.usage = None  # litellm's own estimate
         if self._finish_reason == "content_filter" and not self.began:
             raise AssistantError("model_refused_request", operation="model")
-        if response.received_finish_reason is None or self._finish_reason in ("length", "content_filter"):
+        # Where the last chunk holds Google's calls, litellm doesn't note that it was the last.
+        ended = response.received_finish_reason or response.intermittent_finish_reason or self._calls
+        if not ended or self._finish_reason in ("length", "content_filter"):
             raise AssistantError("model_failed", operation="model")
-        if any(not call.name for call in self._calls):
+        if not all(call.name and (ended is not self._calls or call.is_complete) for call in self._calls):
             raise AssistantError("model_failed", operation="model")
         for number, call in enumerate(self._calls):
             self._hand_on(ToolCallRequested(call.id or f"call_{number}", call.name, call.arguments or "{}"))
@@ -64,7 +66,7 @@ class Answer:
         index, id_, name = piece.index, piece.id or "", piece.function.name or ""
         last = next((call for call in reversed(self._calls) if index is None or call.index == index), None)
         if last is not None:
-            another = (id_ and last.id and id_ != last.id) or (not id_ and name and last.name and last.complete)
+            another = (id_ and last.id and id_ != last.id) or (not id_ and name and last.name and last.is_complete)
             if not another:
                 last.id = last.id or id_
                 return last
@@ -81,7 +83,8 @@ class _Call:
     arguments: str = ""
 
     @property
-    def complete(self) -> bool:
+    def is_complete(self) -> bool:
+        """Whether the arguments that have come are JSON."""
         try:
             json.loads(self.arguments)
         except ValueError:

@@ -25,6 +25,8 @@ _CHANGES = re.compile(
     r"|update|upload|write)\w{0,3}\b",
     re.IGNORECASE,
 )
+#: What a candidate's score is multiplied with: for a required parameter whose value the wish brings, or doesn't; for a change
+#: where something is to be seen; for each value it has no use for.
 _FITS, _MISSES, _CHANGES_UNASKED, _UNUSED, _DEPRECATED = 1.2, 0.8, 0.6, 0.8, 0.4
 #: What a description that has to do with a kind of value says.
 _SAID_OF: dict[ValueKind, frozenset[str]] = {
@@ -70,6 +72,8 @@ def is_clear(best: Sequence[Candidate], wish: str, query: str, values: Sequence[
     labels = _stems(f"{first['server']} {first['name']} {first['title']}")
     everything = labels | _stems(first["description"])
     own = words_of(_without(wish, values)) or words_of(query)
+    if not own:
+        return False
     own_stems = [stem(word) for word in own]
     verb = _stems(f"{own[0]} {RELATED_VERBS.get(own[0], '')} {query.split()[0]}")
     if not asks_to_see(wish) and verb.isdisjoint(everything):

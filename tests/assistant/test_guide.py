@@ -15,9 +15,11 @@ from desktop.assistant.approval import AllowAll, Approvals, Approver, DenyAll
 from desktop.assistant.asking import NobodyToAsk
 from desktop.assistant.conversation import Choice, Conversation, Form, Part, Text, ToolCall
 from desktop.assistant.guide import Guide
+from desktop.assistant.guide_candidates import is_clear
 from desktop.assistant.history import History
 from desktop.assistant.interfaces import ProgressCallback
 from desktop.assistant.results import ResultStore
+from desktop.assistant.text_values import values_in
 from desktop.assistant.turn import Assistant
 from desktop.catalog_entries import (
     CatalogEntry,
@@ -31,8 +33,6 @@ from desktop.catalog_entries import (
 from desktop.errors import AssistantError
 from desktop.host.catalog_search import CatalogSearch
 from tests.fakes.in_memory_host import Body, Servers, text_result, tool
-
-pytestmark = pytest.mark.anyio
 
 TEXT = {"type": "string"}
 
@@ -157,6 +157,7 @@ def called(parts: Sequence[Part]) -> list[str]:
     return [part.name for part in parts if isinstance(part, ToolCall)]
 
 
+@pytest.mark.anyio
 @pytest.mark.parametrize(
     "text",
     [
@@ -179,12 +180,14 @@ async def test_talk_is_answered_and_calls_nothing(text: str, desk_of: Callable[.
     assert not desk.servers.searches
 
 
+@pytest.mark.anyio
 async def test_it_says_that_it_is_no_language_model_and_names_the_servers(desk_of: Callable[..., Desk]) -> None:
     text = said(await desk_of().say("hello"))
     assert "I'm no language model" in text
     assert "- `files`: Files\n- `manual`\n- `shop`" in text
 
 
+@pytest.mark.anyio
 async def test_a_clear_wish_is_searched_activated_called_and_shown(desk_of: Callable[..., Desk]) -> None:
     desk = desk_of()
     parts = await desk.say("Please read the file /tmp/a.txt for me")
@@ -194,6 +197,7 @@ async def test_a_clear_wish_is_searched_activated_called_and_shown(desk_of: Call
     assert said(parts) == "`read_file` of server `files` answered:\n\n```\nread_file: {'path': '/tmp/a.txt'}\n```"
 
 
+@pytest.mark.anyio
 async def test_a_tool_that_is_active_is_not_activated_again(desk_of: Callable[..., Desk]) -> None:
     desk = desk_of()
     await desk.say("read the file /tmp/a.txt")
@@ -201,6 +205,7 @@ async def test_a_tool_that_is_active_is_not_activated_again(desk_of: Callable[..
     assert desk.servers.calls[-1] == ("files.read_file", {"path": "/tmp/b.txt"})
 
 
+@pytest.mark.anyio
 async def test_what_is_missing_is_asked_with_a_form_that_knows_the_rest(desk_of: Callable[..., Desk]) -> None:
     person = Person(values={"reason": "too late"})
     desk = desk_of(person)
@@ -212,6 +217,7 @@ async def test_what_is_missing_is_asked_with_a_form_that_knows_the_rest(desk_of:
     assert desk.servers.calls == [("shop.cancel_order", {"number": 4711, "reason": "too late"})]
 
 
+@pytest.mark.anyio
 @pytest.mark.parametrize("asker", [NobodyToAsk(), Person()], ids=["nobody", "a person who gives up"])
 async def test_a_form_without_an_answer_ends_the_turn_by_naming_what_is_missing(
     asker: Any, desk_of: Callable[..., Desk]
@@ -222,6 +228,7 @@ async def test_a_form_without_an_answer_ends_the_turn_by_naming_what_is_missing(
     assert desk.servers.calls == []
 
 
+@pytest.mark.anyio
 async def test_what_was_said_and_not_understood_is_asked_about(desk_of: Callable[..., Desk]) -> None:
     person = Person(values={})
     desk = desk_of(person)
@@ -230,6 +237,7 @@ async def test_what_was_said_and_not_understood_is_asked_about(desk_of: Callable
     assert desk.servers.calls == [("files.read_file", {"path": "/tmp/a.txt"})]
 
 
+@pytest.mark.anyio
 async def test_a_doubt_offers_choices_and_the_chosen_one_runs(desk_of: Callable[..., Desk]) -> None:
     person = Person(option=1)
     desk = desk_of(person)
@@ -243,6 +251,21 @@ async def test_a_doubt_offers_choices_and_the_chosen_one_runs(desk_of: Callable[
     assert desk.servers.calls == [(f"files.{chosen}", {"path": "/tmp/a"})]
 
 
+@pytest.mark.parametrize("wish", ["do it", "in 5", "/tmp/a.txt", "東京"])
+def test_without_a_word_nothing_is_clear(wish: str) -> None:
+    candidate = {
+        "kind": "tool",
+        "server": "s",
+        "name": "n",
+        "title": "",
+        "description": "",
+        "required": [],
+        "score": 1.0,
+    }
+    assert not is_clear([candidate], wish, wish, values_in(wish))
+
+
+@pytest.mark.anyio
 @pytest.mark.parametrize("asker", [NobodyToAsk(), Person()], ids=["nobody", "a person who chooses none"])
 async def test_a_doubt_that_nobody_resolves_runs_nothing(asker: Any, desk_of: Callable[..., Desk]) -> None:
     desk = desk_of(asker)
@@ -252,6 +275,7 @@ async def test_a_doubt_that_nobody_resolves_runs_nothing(asker: Any, desk_of: Ca
     assert desk.servers.calls == []
 
 
+@pytest.mark.anyio
 @pytest.mark.parametrize("text", ["blorf snark", "play some music", "xyzzy 42", "Bestelle mir eine Pizza"])
 async def test_where_nothing_is_found_the_servers_are_named_and_nothing_is_run(
     text: str, desk_of: Callable[..., Desk]
@@ -263,6 +287,7 @@ async def test_where_nothing_is_found_the_servers_are_named_and_nothing_is_run(
     assert desk.servers.calls == [] and not any(isinstance(part, Choice) for part in parts)
 
 
+@pytest.mark.anyio
 async def test_a_wish_in_another_language_gets_choices_by_what_it_brings_along(desk_of: Callable[..., Desk]) -> None:
     desk = desk_of(Person(option=0, values={}))
     parts = await desk.say("Zeig mir bitte /tmp/a.txt an")
@@ -271,6 +296,7 @@ async def test_a_wish_in_another_language_gets_choices_by_what_it_brings_along(d
     assert desk.servers.calls == [("files.read_file", {"path": "/tmp/a.txt"})]
 
 
+@pytest.mark.anyio
 async def test_a_word_in_common_is_a_weak_match_and_is_never_called(desk_of: Callable[..., Desk]) -> None:
     desk = desk_of()
     parts = await desk.say("delete the file /tmp/a.txt")
@@ -278,6 +304,7 @@ async def test_a_word_in_common_is_a_weak_match_and_is_never_called(desk_of: Cal
     assert desk.servers.calls == [] and called(parts) == ["mcp_tools"]
 
 
+@pytest.mark.anyio
 async def test_a_resource_is_read(desk_of: Callable[..., Desk]) -> None:
     desk = desk_of()
     parts = await desk.say("show me the warranty conditions")
@@ -285,6 +312,7 @@ async def test_a_resource_is_read(desk_of: Callable[..., Desk]) -> None:
     assert said(parts) == "`manual://warranty` of server `manual`:\n\n```\ncontent of manual://warranty\n```"
 
 
+@pytest.mark.anyio
 async def test_a_template_is_filled_from_the_wish_or_asked_about(desk_of: Callable[..., Desk]) -> None:
     desk = desk_of(Person(values={"number": "7"}))
     await desk.say("read the manual chapter 3")
@@ -292,12 +320,14 @@ async def test_a_template_is_filled_from_the_wish_or_asked_about(desk_of: Callab
     assert desk.servers.reads == [("manual", "manual://chapter/3"), ("manual", "manual://chapter/7")]
 
 
+@pytest.mark.anyio
 async def test_a_prompt_is_the_persons_to_pick(desk_of: Callable[..., Desk]) -> None:
     parts = await desk_of().say("summarize the manual")
     assert "`summarize_manual` of server `manual` is a prompt" in said(parts)
     assert called(parts) == ["mcp_tools"]
 
 
+@pytest.mark.anyio
 @pytest.mark.parametrize("text", ["run files.read_file on /tmp/a.txt", "mcp__files__read_file path=/tmp/a.txt"])
 async def test_a_name_that_is_written_out_is_that_tool(text: str, desk_of: Callable[..., Desk]) -> None:
     desk = desk_of(Person(values={}))
@@ -305,18 +335,21 @@ async def test_a_name_that_is_written_out_is_that_tool(text: str, desk_of: Calla
     assert desk.servers.calls == [("files.read_file", {"path": "/tmp/a.txt"})]
 
 
+@pytest.mark.anyio
 async def test_a_uri_that_is_written_out_is_read(desk_of: Callable[..., Desk]) -> None:
     desk = desk_of()
     await desk.say("what does manual://warranty say?")
     assert desk.servers.reads == [("manual", "manual://warranty")]
 
 
+@pytest.mark.anyio
 async def test_a_servers_claim_spares_no_question(desk_of: Callable[..., Desk]) -> None:
     parts = await desk_of(Person(values={"reason": "x"}), DenyAll()).say("cancel order 4711")
     assert any(isinstance(part, Form) for part in parts)
     assert said(parts) == "`cancel_order` of server `shop` was not run: you did not allow it."
 
 
+@pytest.mark.anyio
 async def test_an_error_that_the_tool_reports_is_told_as_its_own(desk_of: Callable[..., Desk]) -> None:
     desk = desk_of()
     desk.servers.bodies["shop.shop_status"] = body(text_result("no *power*", is_error=True))
@@ -324,6 +357,7 @@ async def test_an_error_that_the_tool_reports_is_told_as_its_own(desk_of: Callab
     assert text.startswith("`shop_status` of server `shop` reports an error:\n\n```\nno *power*\n```")
 
 
+@pytest.mark.anyio
 async def test_a_call_that_failed_is_told_with_its_remedy(desk_of: Callable[..., Desk]) -> None:
     async def fail(arguments: Mapping[str, Any], on_progress: ProgressCallback) -> CallToolResult:
         raise AssistantError("server_exited", operation="call", server="shop", status="")
@@ -335,6 +369,7 @@ async def test_a_call_that_failed_is_told_with_its_remedy(desk_of: Callable[...,
     assert "servers panel" in text
 
 
+@pytest.mark.anyio
 async def test_refused_arguments_are_asked_for_once(desk_of: Callable[..., Desk]) -> None:
     person = Person(values={})
     desk = desk_of(person)
@@ -346,6 +381,7 @@ async def test_refused_arguments_are_asked_for_once(desk_of: Callable[..., Desk]
     assert desk.servers.calls == [] and "The arguments are not valid" in said(parts)
 
 
+@pytest.mark.anyio
 @pytest.mark.parametrize(
     ("result", "shown"),
     [
@@ -375,6 +411,7 @@ async def test_a_result_is_shown_as_the_servers_own(
     assert said(await desk.say("shop status")) == f"`shop_status` of server `shop` answered:\n\n{shown}"
 
 
+@pytest.mark.anyio
 async def test_a_long_result_is_shown_in_part(desk_of: Callable[..., Desk]) -> None:
     desk = desk_of()
     desk.servers.bodies["shop.shop_status"] = body(text_result("x" * 5000))
@@ -382,6 +419,7 @@ async def test_a_long_result_is_shown_in_part(desk_of: Callable[..., Desk]) -> N
     assert text.count("x") < 4100 and text.endswith("The rest is in the card above.")
 
 
+@pytest.mark.anyio
 async def test_a_server_that_could_not_be_searched_is_told(desk_of: Callable[..., Desk]) -> None:
     desk = desk_of()
     failure = AssistantError("command_not_found", operation="connect", server="shop").diagnostic
@@ -390,6 +428,7 @@ async def test_a_server_that_could_not_be_searched_is_told(desk_of: Callable[...
     assert "server `shop`" in text and "The server's command was not found" in text
 
 
+@pytest.mark.anyio
 async def test_stop_while_a_question_waits_ends_the_turn(desk_of: Callable[..., Desk]) -> None:
     asked = asyncio.Event()
 
@@ -411,12 +450,14 @@ async def test_stop_while_a_question_waits_ends_the_turn(desk_of: Callable[..., 
     assert desk.servers.calls == []
 
 
+@pytest.mark.anyio
 @pytest.mark.parametrize("make", [lambda: "word " * 5000, lambda: "read " + "/a " * 300])
 async def test_a_text_that_is_too_long_is_refused_whole(make: Callable[[], str], desk_of: Callable[..., Desk]) -> None:
     parts = await desk_of().say(make())
     assert "too long for me; I did nothing" in said(parts) and not called(parts)
 
 
+@pytest.mark.anyio
 async def test_text_of_servers_is_clean_in_questions_and_answers(desk_of: Callable[..., Desk]) -> None:
     desk = desk_of()
     desk.servers.redefine(

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -104,6 +105,102 @@ async def test_a_known_price_gives_the_cost(server: ModelServer, monkeypatch: py
     events = await events_of(LitellmModel("openai/gpt-4o", api_key="key"))
     assert isinstance(events[-1], AnswerFinished)
     assert events[-1].usage.cost == pytest.approx(1000 * 2.5e-6 + 100 * 1e-5)
+
+
+ANTHROPIC = ("anthropic/claude-sonnet-4-5", "")
+GOOGLE = ("gemini/gemini-2.5-flash", "/v1beta")
+
+
+def provider_model(server: ModelServer, form: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> LitellmModel:
+    """A model of a provider whose address is the server's."""
+    name, path = form
+    provider = Provider(name.partition("/")[0], "", "", server.address.removesuffix("/v1") + path)
+    monkeypatch.setattr(litellm_model, "provider_of", lambda _: provider)
+    return LitellmModel(name, api_key="key")
+
+
+@pytest.mark.parametrize(
+    ("form", "usage", "told"),
+    [
+        (
+            ANTHROPIC,
+            {"input_tokens": 10, "cache_read_input_tokens": 90, "cache_creation_input_tokens": 0, "output_tokens": 20},
+            Usage(100, 20, 90),
+        ),
+        (
+            GOOGLE,
+            {
+                "promptTokenCount": 100,
+                "candidatesTokenCount": 20,
+                "totalTokenCount": 120,
+                "cachedContentTokenCount": 60,
+            },
+            Usage(100, 20, 60),
+        ),
+    ],
+    ids=["Anthropic", "Google"],
+)
+async def test_other_providers_forms_give_the_same_events(
+    form: tuple[str, str], usage: dict[str, int], told: Usage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = [Call("mcp_tools", {"query": "x"}, "toolu_1"), Call("mcp_tools", {"query": "y"}, "toolu_2")]
+    script = [Answer(text=["Let ", "me."], calls=calls, usage=usage), Answer(text=["Hi"], usage=usage)]
+    async with ModelServer(script, key="key") as server:
+        model = provider_model(server, form, monkeypatch)
+        events = await events_of(model)
+        second = await events_of(model)
+    assert events[:2] == [TextDelta("Let "), TextDelta("me.")]
+    requested = [each for each in events if isinstance(each, ToolCallRequested)]
+    assert [(each.name, json.loads(each.arguments)) for each in requested] == [
+        ("mcp_tools", {"query": "x"}),
+        ("mcp_tools", {"query": "y"}),
+    ]
+    assert len({each.id for each in requested}) == 2
+    assert second[0] == TextDelta("Hi")
+    for last in (events[-1], second[-1]):
+        assert isinstance(last, AnswerFinished) and last.usage.cost
+        assert replace(last.usage, cost=None) == told
+
+
+@pytest.mark.parametrize("form", [ANTHROPIC, GOOGLE], ids=["Anthropic", "Google"])
+async def test_other_providers_answers_that_break_off_are_told_and_stopped_ones_closed(
+    form: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with ModelServer([Answer(text="Hel", ending="disconnect"), Answer(text="Hel", ending="hang")]) as server:
+        model = provider_model(server, form, monkeypatch)
+        with pytest.raises(AssistantError) as caught:
+            await events_of(model)
+        assert caught.value.diagnostic.code == "model_failed"
+        stream = model.stream(request())
+        assert await anext(stream) == TextDelta("Hel")
+        await stream.aclose()
+        await server.wait_for(lambda: server.disconnects == 1, 1)
+
+
+@pytest.mark.parametrize("form", [ANTHROPIC, GOOGLE], ids=["Anthropic", "Google"])
+async def test_other_providers_errors_have_the_same_codes(
+    form: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    codes: list[str] = []
+    answers = [Answer(status=status, message="This model has no such thing") for status in (401, 404, 429, 500)]
+    async with ModelServer(answers) as server:
+        for _ in answers:
+            with pytest.raises(AssistantError) as caught:
+                await events_of(provider_model(server, form, monkeypatch))
+            codes.append(caught.value.diagnostic.code)
+    assert codes == ["model_key_refused", "model_unknown", "model_rate_limited", "model_refused_request"]
+
+
+async def test_what_anthropic_is_to_keep_in_its_cache_is_marked(monkeypatch: pytest.MonkeyPatch) -> None:
+    conversation = [*HELLO, Message("assistant", [call("a", "mcp_tools", "{}", ToolOutput("found"))])]
+    async with ModelServer([Answer(text="Hi")]) as server:
+        await events_of(provider_model(server, ANTHROPIC, monkeypatch), request(conversation))
+    body = server.requests[0].body
+    mark = {"type": "ephemeral"}
+    assert body["system"] == [{"type": "text", "text": "You help.", "cache_control": mark}]
+    assert body["messages"][-1]["content"] == [
+        {"type": "tool_result", "tool_use_id": "a", "content": "found", "cache_control": mark}
+    ]
 
 
 def fragment(index: int | None, name: str | None = None, arguments: str = "", id_: str | None = None) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A scripted language model behind a real OpenAI-compatible address on 127.0.0.1.
+"""A scripted language model behind a real OpenAI-compatible address on 127.0.0.1, and in Anthropic's and Google's forms.
 
 Used in-process by tests (``async with ModelServer(script) as server``) and as a program by the benchmark and by tests of whole
 processes: ``python -m tests.fakes.model_server --script FILE --port 0`` prints its port and serves until it is ended.
@@ -20,6 +20,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
+
+from tests.fakes.provider_forms import anthropic_stream, google_stream
 
 _LARGEST_HEAD = 2**16
 _LEGAL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -75,6 +77,11 @@ class Request:
     headers: Mapping[str, str]
     """With names in lower case."""
     body: Any
+
+    @property
+    def is_openai(self) -> bool:
+        """Whether it is in OpenAI's form; what follows reads only that one."""
+        return self.path == "/v1/chat/completions"
 
     @property
     def messages(self) -> list[dict[str, Any]]:
@@ -233,8 +240,9 @@ class ModelServer:
         method, path, _ = start.split(" ", 2)
         headers = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
         body = await reader.readexactly(int(headers.get("content-length", 0)))
-        if self.key and headers.get("authorization") != f"Bearer {self.key}":
-            sent = headers.get("authorization", "").removeprefix("Bearer ")
+        key_headers = ("authorization", "x-api-key", "x-goog-api-key")
+        sent = next((headers[name].removeprefix("Bearer ") for name in key_headers if name in headers), "")
+        if self.key and sent != self.key:
             return await _send_error(
                 writer, Answer(status=401, message=f"Incorrect API key provided: {sent}.", code="invalid_api_key")
             )
@@ -245,7 +253,9 @@ class ModelServer:
                 )
             case "GET", "/api/tags":  # Ollama's list
                 return await _send_json(writer, {"models": [{"name": each, "model": each} for each in self.models]})
-            case "POST", "/v1/chat/completions":
+            case "POST", "/v1/chat/completions" | "/v1/messages":
+                return await self._complete(Request(path, headers, json.loads(body)), reader, writer)
+            case "POST", _ if ":streamGenerateContent" in path:
                 return await self._complete(Request(path, headers, json.loads(body)), reader, writer)
             case _:
                 return await _send_error(writer, Answer(status=404, message=f"Unknown request URL: {method} {path}."))
@@ -258,7 +268,7 @@ class ModelServer:
         await self._note()
         if answer.status != 200:
             return await _send_error(writer, answer)
-        if not request.body.get("stream"):
+        if request.is_openai and not request.body.get("stream"):
             return await _send_json(writer, _whole(request, answer))
         # A client sends nothing while it is being answered: the end of its stream means that it left.
         answering = asyncio.ensure_future(_send_stream(writer, request, answer))
@@ -277,11 +287,12 @@ class ModelServer:
 
     def _answer(self, request: Request) -> Answer:
         self.requests.append(request)
-        name = request.body["model"]
-        if self.models and name not in self.models:
-            return Answer(status=404, message=f"The model `{name}` does not exist.", code="model_not_found")
-        if fault := _fault(request):
-            return Answer(status=400, message=fault)
+        if request.is_openai:
+            name = request.body["model"]
+            if self.models and name not in self.models:
+                return Answer(status=404, message=f"The model `{name}` does not exist.", code="model_not_found")
+            if fault := _fault(request):
+                return Answer(status=400, message=fault)
         if callable(self.script):
             return self.script(request)
         if len(self.requests) > len(self.script):
@@ -338,21 +349,22 @@ def _deltas(request: Request, answer: Answer) -> Iterable[Mapping[str, Any]]:
 
 async def _send_stream(writer: asyncio.StreamWriter, request: Request, answer: Answer) -> bool:
     writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
-    frame = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 0, "model": request.body["model"]}
+    if request.is_openai:
+        chunks, end = _openai_stream(request, answer)
+    elif request.path == "/v1/messages":
+        chunks, end = anthropic_stream(answer)
+    else:
+        chunks, end = google_stream(answer)
 
     async def send(data: str) -> None:
         event = f"data: {data}\n\n".encode()
         writer.write(b"%x\r\n%b\r\n" % (len(event), event))
         await writer.drain()
 
-    async def send_delta(delta: Mapping[str, Any], finish_reason: str | None = None) -> None:
-        choice = {"index": 0, "delta": delta, "finish_reason": finish_reason}
-        await send(json.dumps(frame | {"choices": [choice]}))
-
-    for delta in _deltas(request, answer):
+    for chunk in chunks:
         if answer.delay:
             await asyncio.sleep(answer.delay)
-        await send_delta(delta)
+        await send(json.dumps(chunk))
     match answer.ending:
         case "hang":
             await asyncio.get_running_loop().create_future()
@@ -361,13 +373,26 @@ async def _send_stream(writer: asyncio.StreamWriter, request: Request, answer: A
         case "garbage":
             await send('{"choices": [{"delta"')
         case "done":
-            await send_delta({}, _finish_reason(answer))
-            if answer.usage is not None and (request.body.get("stream_options") or {}).get("include_usage"):
-                await send(json.dumps(frame | {"choices": [], "usage": answer.usage}))
-    await send("[DONE]")
+            for chunk in end:
+                await send(json.dumps(chunk))
+    if request.is_openai:
+        await send("[DONE]")
     writer.write(b"0\r\n\r\n")
     await writer.drain()
     return True
+
+
+def _openai_stream(request: Request, answer: Answer) -> tuple[Iterable[Any], Iterable[Any]]:
+    """The chunks of the answer, and those of its regular end."""
+    frame = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 0, "model": request.body["model"]}
+
+    def chunk(delta: Mapping[str, Any], finish_reason: str | None = None) -> Mapping[str, Any]:
+        return frame | {"choices": [{"index": 0, "delta": delta, "finish_reason": finish_reason}]}
+
+    end = [chunk({}, _finish_reason(answer))]
+    if answer.usage is not None and (request.body.get("stream_options") or {}).get("include_usage"):
+        end.append(frame | {"choices": [], "usage": answer.usage})
+    return map(chunk, _deltas(request, answer)), end
 
 
 def _whole(request: Request, answer: Answer) -> dict[str, Any]:
