@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 from desktop.errors import AssistantError
+from desktop.log import redact
 from desktop.signals import Signal
 
 SERVICE = "deskhand"
@@ -48,10 +49,14 @@ class Credentials:
         """The secret, or None. Raises AssistantError ``credential_store_unavailable`` when the keyring is locked or mute."""
         if name in self._kept_for_this_run:
             return self._kept_for_this_run[name]
-        return await self._call(lambda keyring: keyring.get_password(SERVICE, name), None)
+        secret = await self._call(lambda keyring: keyring.get_password(SERVICE, name), None)
+        if secret is not None:
+            redact(secret)
+        return secret
 
     async def set(self, name: str, secret: str) -> bool:
         """Keeps a secret; False: for this run only, because there is no keyring or it refused."""
+        redact(secret)
         try:
             kept = await self._call(lambda keyring: _set(keyring, name, secret), False)
         except AssistantError:

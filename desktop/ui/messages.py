@@ -25,8 +25,8 @@ class Words:
 
 
 def tr(text: str) -> str:
-    """Translates a literal of this package's modules that are no QObject."""
-    return QCoreApplication.translate("Deskhand", text)
+    """Translates a literal where there is no QObject to do it; Qt's tools file such a one without a context."""
+    return QCoreApplication.translate("", text)
 
 
 def words(diagnostic: Diagnostic) -> Words:

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import re
+import shutil
 import string
+import sys
+from pathlib import Path
 
 import pytest
+from PySide6.QtCore import QTranslator
+from PySide6.QtWidgets import QApplication
 
+from desktop import processes
 from desktop.errors import CATALOGUE, Diagnostic
 from desktop.ui import messages
 
@@ -32,6 +38,32 @@ def test_a_title_is_short_and_the_rest_are_sentences(code: str) -> None:
     assert detail.endswith(".")
     assert not remedy or remedy.endswith(".")
     assert not re.search(r"`|\bmcp_tools\b", title + detail + remedy)  # the model's words, not a person's
+
+
+@pytest.mark.anyio
+async def test_sentences_are_found_by_qt_s_tools_and_translated(tmp_path: Path, qapp: QApplication) -> None:
+    async def tool(name: str, *arguments: str) -> None:
+        command = shutil.which(f"pyside6-{name}", path=str(Path(sys.executable).parent))
+        assert command is not None
+        finished = await processes.run([command, *arguments], time_limit=60, output_limit=0)
+        assert finished.status == 0
+
+    source, compiled = tmp_path / "de.ts", tmp_path / "de.qm"
+    await tool("lupdate", str(messages.__file__), "-ts", str(source))
+    text = source.read_text()
+    entry = re.search(r"<source>Server disabled</source>\s*<translation type=\"unfinished\"></translation>", text)
+    assert entry is not None
+    german = "<source>Server disabled</source><translation>Server abgeschaltet</translation>"
+    source.write_text(text.replace(entry[0], german))
+    await tool("lrelease", str(source), "-qm", str(compiled))
+    translator = QTranslator()
+    assert translator.load(str(compiled))
+    qapp.installTranslator(translator)
+    try:
+        assert messages.words(Diagnostic("server_disabled")).title == "Server abgeschaltet"
+        assert messages.words(Diagnostic("timeout")).title == "No answer in time"
+    finally:
+        qapp.removeTranslator(translator)
 
 
 def test_values_stand_in_the_sentence_with_hidden_characters_visible() -> None:

@@ -25,6 +25,7 @@ from PySide6.QtWidgets import (
 from desktop.assistant.model_list import LocalServer, find_local_models
 from desktop.catalog_entries import ToolDefinition
 from desktop.core import Core
+from desktop.log import redacted
 from desktop.ui import model_menu
 from desktop.ui.dialogs import settings_dialog
 from desktop.ui.dialogs.confirmation import _Confirmation
@@ -96,6 +97,7 @@ async def test_a_provider_s_model_and_key_are_chosen(core: Core, window: QWidget
     assert "canary" not in core.paths.settings_file.read_text()
     assert "In use: claude-sonnet-5-5" in seen(page)
     await until(lambda: "There is no keyring on this system: the key is kept for this run only." in seen(page))
+    assert redacted("sent sk-canary-0123456789 away") == "sent [redacted] away"
 
 
 async def test_a_provider_without_a_key_is_not_chosen(core: Core, window: QWidget) -> None:
