@@ -18,7 +18,7 @@ from PySide6.QtWidgets import QApplication, QLabel, QMenu, QPushButton, QWidget
 
 from desktop.core import Core
 from desktop.errors import AssistantError
-from desktop.host.server_config import ServerDefinition
+from desktop.host.server_config import ServerDefinition, read_configuration
 from desktop.ui.dialogs.confirmation import _Confirmation
 from desktop.ui.dialogs.log_dialog import LogDialog
 from desktop.ui.dialogs.server_editor import ServerEditor
@@ -100,6 +100,9 @@ async def test_a_connected_server_shows_its_state_in_a_word_a_glyph_and_its_offe
 
 async def test_the_built_in_server_stands_last_and_cannot_be_removed(core: Core) -> None:
     panel = await panel_with(core, zebra={"url": "http://127.0.0.1:9/"})
+    QTest.keyClick(row(panel, "deskhand"), Qt.Key.Key_Delete)
+    await asyncio.sleep(0.02)
+    assert windows(_Confirmation) == []
     assert list(panel._rows) == ["zebra", "deskhand"]
     click(row(panel, "deskhand"), "Actions for deskhand")
     menu = await opened(QMenu)
@@ -157,6 +160,17 @@ async def test_nothing_starts_before_consent_and_the_server_connects_after_it(co
     assert "Allow to start" not in seen(row(panel, "friend"))
     await until(lambda: "9 tools · 2 resources" in seen(row(panel, "friend")))
     assert row(panel, "friend").hasFocus() or not row(panel, "friend").isActiveWindow()
+
+
+async def test_consent_is_never_given_to_a_command_that_was_not_shown(core: Core) -> None:
+    panel = await panel_with(core, friend=stdio(friendly()))
+    # The file changes, and the panel has not drawn it yet when the button is pressed.
+    write_servers(core.servers_file, friend=program("print('another command')"))
+    await core.host.reload(read_configuration(core.servers_file))
+    allow(panel, "friend")
+    await until(lambda: "another command" in seen(row(panel, "friend")))
+    assert core.host.connections["friend"].state.status == "needs_consent"
+    assert friendly()[1] not in seen(row(panel, "friend"))
 
 
 # Failures

@@ -26,6 +26,7 @@ from PySide6.QtWidgets import (
 from desktop import links
 from desktop.errors import AssistantError, Diagnostic
 from desktop.host import server_config
+from desktop.host.server_config import ServerDefinition
 from desktop.host.server_state import ServerState
 from desktop.ui import icons, tasks, theme
 from desktop.ui.buttons import PrimaryButton
@@ -246,7 +247,7 @@ class ServersPanel(QWidget):
 
     def _server_step(self, name: str, step: str) -> None:
         connection = self._host.connections.get(name)
-        if connection is None:  # removed meanwhile
+        if connection is None or (step == "remove" and connection.definition.kind == "builtin"):
             return
         steps: dict[str, Callable[[], Coroutine[Any, Any, object]]] = {
             "allow": lambda: self._allow(connection),
@@ -269,7 +270,12 @@ class ServersPanel(QWidget):
             tasks.start(links.open_path(self._core.servers_file), on_error=self)
 
     async def _allow(self, connection: Connection) -> None:
-        await self._host.give_consent(connection.definition.name)
+        """Allows the command that the person saw; one that has changed since is shown instead."""
+        name = connection.definition.name
+        if self._rows[name].definition != connection.definition:
+            self._servers_changed()
+            return
+        await self._host.give_consent(name)
         await self._reconnect(connection)
 
     async def _reconnect(self, connection: Connection) -> None:
@@ -297,6 +303,9 @@ class ServersPanel(QWidget):
 class ServerRow(Card):
     """One server: glyph, name, state in a word, and what it offers; below, what needs the person.
 
+    Attributes:
+        definition: What is shown.
+
     Signals:
         step_chosen: The name of a step whose button was pressed.
         menu_requested: Its menu is asked for, at that global position.
@@ -309,6 +318,7 @@ class ServerRow(Card):
 
     def __init__(self, name: str) -> None:
         super().__init__("card", "border")
+        self.definition: ServerDefinition | None = None
         self._state: ServerState | None = None
         self._block: Block | None = None
         self.name = name
@@ -334,7 +344,7 @@ class ServerRow(Card):
 
     def show_connection(self, connection: Connection) -> None:
         state, definition = connection.state, connection.definition
-        if state == self._state:
+        if (definition, state) == (self.definition, self._state):
             return
         glyph, tone, word = _word(state)
         self._glyph.setText(glyph)
@@ -349,8 +359,9 @@ class ServerRow(Card):
         self.setAccessibleName(f"{self.name}, {word}")
         self.setAccessibleDescription(summary)
         self._name.setToolTip(plain_tool_tip(definition.description or state.title or self.name))
-        old, self._state = self._state, state
-        if old is None or _told(old) != _told(state):
+        same_block = self._state is not None and _told(self._state) == _told(state) and self.definition == definition
+        self.definition, self._state = definition, state
+        if not same_block:
             self._show_block(connection)
 
     def _show_block(self, connection: Connection) -> None:
@@ -447,7 +458,7 @@ def _word(state: ServerState) -> tuple[str, str, str]:
 
 
 def _told(state: ServerState) -> object:
-    """What the block below a row depends on."""
+    """What of a state the block below a row tells."""
     return state.status, state.failure, state.retry_in, state.warnings
 
 
