@@ -339,7 +339,7 @@ async def test_a_killed_server_is_known_to_be_gone_at_once(servers: Servers) -> 
         killed = time.monotonic()
         os.kill(transport.pid, signal.SIGKILL)
         await transport.ended.wait()
-        assert time.monotonic() - killed < 0.25  # 0.1 on a machine that does nothing else
+        assert time.monotonic() - killed < 0.5  # 0.003 on a machine that does nothing else
         assert transport.exit_status == -signal.SIGKILL
         assert await waiting == CONNECTION_CLOSED
         assert servers.log.tail(1) == ["the last words"]
@@ -359,7 +359,7 @@ async def test_a_killed_server_is_known_to_be_gone_although_something_holds_its_
         killed = time.monotonic()
         os.kill(transport.pid, signal.SIGKILL)
         await transport.ended.wait()
-        assert time.monotonic() - killed < 0.25
+        assert time.monotonic() - killed < 0.5  # 0.085 on a machine that does nothing else
         assert await waiting == CONNECTION_CLOSED
     assert await gone(grandchild["pid"])
 
