@@ -18,7 +18,7 @@ from desktop.assistant.asking import Asker
 from desktop.assistant.conversation import Choice, ChoiceOption, Form, Message, Part, ToolCall, new_id
 from desktop.assistant.events import PartAdded, PartChanged, TextDelta
 from desktop.assistant.guide_arguments import find_arguments
-from desktop.assistant.guide_candidates import Candidate, is_clear, ranked
+from desktop.assistant.guide_candidates import Candidate, is_clear, is_worth_offering, ranked
 from desktop.assistant.guide_parameters import parameters
 from desktop.assistant.guide_wish import is_english, query_for, talk, wish_in, words_by_values
 from desktop.assistant.language_model import AnswerFinished, ModelEvent, ModelRequest, ToolCallRequested, ToolSpec
@@ -134,8 +134,12 @@ class _Step:
 
     def _choose(self, call: ToolCall) -> _Next:
         """Goes on with what is clearly meant, or asks."""
-        candidates = ranked(call.details["candidates"], self._wish, self._values)
         query = str(json.loads(call.arguments)["query"])
+        candidates = [
+            each
+            for each in ranked(call.details["candidates"], self._wish, self._values)
+            if is_worth_offering(each, self._wish, query, self._values)
+        ]
         if not candidates:
             searches = [part for part in self._parts if isinstance(part, ToolCall)]
             if call.output is not None and call.output.diagnostic is not None:

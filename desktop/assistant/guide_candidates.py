@@ -37,6 +37,8 @@ _SAID_OF: dict[ValueKind, frozenset[str]] = {
 }
 #: How much better than the second the best must be, and which part of the words must meet it.
 _MARGIN, _MARGIN_OF_NAME, _OWN_WORDS, _ALL_WORDS = 1.25, 1.05, 0.51, 0.5
+#: Which part of the wish's words a candidate must meet to be offered.
+_THIRD = 0.33
 
 
 def ranked(candidates: Sequence[Candidate], wish: str, values: Sequence[TextValue]) -> list[Candidate]:
@@ -84,6 +86,21 @@ def is_clear(best: Sequence[Candidate], wish: str, query: str, values: Sequence[
         or (_share(searched, everything) >= _ALL_WORDS and not labels.isdisjoint(searched))
         or (own_stems[0] in labels and len(texts) == 1 == len(first["required"]))
     )
+
+
+def is_worth_offering(candidate: Candidate, wish: str, query: str, values: Sequence[TextValue]) -> bool:
+    """Whether a candidate has more to do with a wish than a chance word of its description: a word of its name, a third of the
+    wish's words, or a use for a value that the wish brings along."""
+    labels = _stems(f"{candidate['server']} {candidate['name']} {candidate['title']}")
+    everything = labels | _stems(candidate["description"])
+    own = _stems(_without(wish, values)) or _stems(query)
+    if not own or not labels.isdisjoint(own | _stems(query)) or _share(own, everything) > _THIRD:
+        return True
+    brought = {value.kind for value in values}
+    wanted = {kind_of_name(name) for name in candidate.get("required", ())} - {None}
+    about = set(words_of(candidate["description"]))
+    said = {kind for kind, words in _SAID_OF.items() if not about.isdisjoint(words)}
+    return not brought.isdisjoint(wanted | said)
 
 
 def _bearing(candidate: Candidate, wish: str, values: Sequence[TextValue]) -> float:
