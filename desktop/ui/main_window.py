@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from desktop.ui.chat.answers import PersonAnswers
 
 _DEFAULT_SIZE = (1200, 760)
+#: What a window manager puts around a window, at most.
+_FRAME = (16, 48)
 _DEFAULT_WIDTHS = (230, 620, 320)
 #: Pixels; a side pane that would leave the chat less is put away.
 _NARROWEST_CHAT = 340
@@ -194,7 +196,7 @@ class MainWindow(QMainWindow):
 
     def _restore(self) -> None:
         values = self._core.settings.values
-        self.resize(QSize(*_DEFAULT_SIZE).boundedTo(self.screen().availableSize()))
+        self.resize(QSize(*_DEFAULT_SIZE).boundedTo(self.screen().availableSize() - QSize(*_FRAME)))
         if values.window_geometry:
             self.restoreGeometry(_decoded(values.window_geometry))
         if values.window_state:

@@ -366,8 +366,9 @@ class ServerRow(Card):
 
     def _show_block(self, connection: Connection) -> None:
         state = connection.state
-        had_focus = self._block is not None and self._block.isAncestorOf(self.focusWidget() or self)
         if self._block is not None:
+            if self._block.isAncestorOf(self.focusWidget() or self):
+                self.setFocus()  # before Qt gives it to another row, and scrolls there
             self._layout.removeWidget(self._block)
             self._block.hide()
             self._block.deleteLater()
@@ -381,8 +382,6 @@ class ServerRow(Card):
         if self._block is not None:
             self._block.step_chosen.connect(self.step_chosen)
             self._layout.addWidget(self._block, 2, 0, 1, 3)
-        if had_focus:
-            self.setFocus()
 
     def _request_menu(self) -> None:
         self.menu_requested.emit(self._more.mapToGlobal(self._more.rect().bottomLeft()))
