@@ -53,6 +53,7 @@ class Core:
         self.started: Signal[()] = Signal()
         self._asker = asker
         self._config = config
+        self._model: tuple[tuple[str, str, str], LitellmModel] | None = None
         self._ready = asyncio.Event()
 
     @property
@@ -106,9 +107,14 @@ class Core:
         return await self.model_named(values.model, values.api_base)
 
     async def model_named(self, name: str, api_base: str = "") -> LanguageModel:
-        """A model as litellm names it, with the key that is kept for its provider or its address."""
-        key = await self.credentials.get(credential_name(name, api_base))
-        return LitellmModel(name, api_base=api_base, api_key=key or "")
+        """A model as litellm names it, with the key that is kept for its provider or its address.
+
+        The same object while none of them changes: a model remembers which tools its provider refused.
+        """
+        chosen = (name, api_base, await self.credentials.get(credential_name(name, api_base)) or "")
+        if self._model is None or self._model[0] != chosen:
+            self._model = chosen, LitellmModel(name, api_base=api_base, api_key=chosen[2])
+        return self._model[1]
 
     async def close(self) -> None:
         """Ends connections and writes what is to be written; bounded, also when `start` is not through."""

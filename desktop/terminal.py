@@ -56,20 +56,20 @@ class Terminal:
                     return int(answer) - 1
 
     async def fill(self, form: Form) -> dict[str, Any] | None:
-        """Asks for each property that the tool needs and does not have; an empty line for a needed one gives up."""
+        """Asks for each property that the tool needs, offering what is known already; nothing for a needed one gives up."""
         async with self._turn:
             say(f"\n{visible_line(form.server)}.{visible_line(form.tool)} needs:")
             values = dict(form.values)
             properties: dict[str, Any] = form.schema.get("properties") or {}
             required: list[str] = form.schema.get("required") or []
-            missing = [name for name in required if name not in values]
-            for name in missing or [name for name in properties if name not in values]:
+            for name in [*required, *(name for name in values if name not in required)] or list(properties):
                 schema: dict[str, Any] = properties[name] if isinstance(properties.get(name), dict) else {}
                 detail = visible_line(str(schema.get("description") or ""))
                 say(f"  {visible_line(name)}{': ' + detail if detail else ''}")
+                known = f" [{visible_line(str(values[name]))}]" if name in values else ""
                 while True:
-                    answer = await ask(f"  {visible_line(name)} = ")
-                    if not answer and name in required:
+                    answer = await ask(f"  {visible_line(name)}{known} = ")
+                    if not answer and name in required and name not in values:
                         return None
                     if not answer:
                         break
