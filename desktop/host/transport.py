@@ -23,7 +23,6 @@ from desktop import processes
 from desktop.errors import AssistantError
 from desktop.host.environment import check_batch_arguments
 from desktop.host.large_messages import (
-    LARGEST_INLINE,
     LARGEST_MESSAGE,
     MESSAGE_TOO_LARGE,
     MIB,
@@ -35,7 +34,7 @@ from desktop.host.large_messages import (
     refusal,
 )
 from desktop.host.sdk_log import quiet, route_to
-from desktop.host.server_log import ServerLog
+from desktop.host.server_log import LONGEST_LINE, ServerLog
 
 #: Seconds for a server to end by itself once its input is closed, and again once it was asked to.
 _GRACE = 2.0
@@ -49,6 +48,8 @@ _LONGEST_LAST_OUTPUT = 2.0
 _LONGEST_REAP = 0.5
 #: Seconds between two looks at the error output: what was written meanwhile comes at once and costs little.
 _ERROR_OUTPUT_INTERVAL = 0.01
+#: White space, and the mark that some programs of Windows begin their output with.
+_AROUND_MESSAGES = b" \t\r\xef\xbb\xbf"
 #: Bytes of output that wait to be read before the pipe is left to fill up.
 _MOST_HELD = MIB
 
@@ -165,18 +166,18 @@ class StdioTransport:
         pipes.transport.close()
         await _done_within(_LONGEST_REAP, pipes.closed)
         self._reader.cancel()
-        await asyncio.wait({self._reader, self._writer})
+        await asyncio.wait({self._reader, self._writer}, timeout=_GRACE)
 
     async def _read(
         self, pipes: _Pipes, incoming: _Incoming, outgoing: MemoryObjectReceiveStream[SessionMessage]
     ) -> None:
         """Takes the server's output apart into lines, until it ends."""
         message = self._new_message()
+        strays: list[bytes] = []
         try:
             while chunks := await pipes.take():
                 for chunk in chunks:
                     *lines, rest = chunk.split(b"\n")
-                    strays: list[bytes] = []
                     for line in lines:
                         message.add(line)
                         await self._deliver(message, incoming, strays)
@@ -186,7 +187,7 @@ class StdioTransport:
                     self._note(strays)
                     await asyncio.sleep(0)  # strays alone never let the loop go on
             if message.size:
-                await self._deliver(message, incoming, strays := list[bytes]())
+                await self._deliver(message, incoming, strays)
                 self._note(strays)
         except (anyio.BrokenResourceError, anyio.ClosedResourceError, AnswerLost):
             pass  # nobody listens any more; or somebody waits in vain, who hears of the end of the connection
@@ -204,14 +205,14 @@ class StdioTransport:
     async def _deliver(self, message: IncomingMessage, incoming: _Incoming, strays: list[bytes]) -> None:
         """Raises AnswerLost."""
         try:
-            line = await message.finish()
+            line = (await message.finish()).strip(_AROUND_MESSAGES)
         except MessageRefused as refused:
             await self._answer_for(refused, incoming)
             return
-        if not line.strip():
+        if not line:
             return
         try:
-            parsed = jsonrpc_message_adapter.validate_json(line, by_name=False) if line.lstrip()[:1] == b"{" else None
+            parsed = jsonrpc_message_adapter.validate_json(line, by_name=False) if line[:1] == b"{" else None
         except ValueError:
             parsed = None
         if parsed is not None:
@@ -238,7 +239,8 @@ class StdioTransport:
     def _note(self, strays: list[bytes]) -> None:
         if strays:
             self.stray_lines += len(strays)
-            self._log.extend(line[:LARGEST_INLINE].decode(errors="replace").rstrip("\r") for line in strays)
+            self._log.extend(line[: 4 * LONGEST_LINE].decode(errors="replace") for line in strays)
+            strays.clear()
 
     def _new_message(self) -> IncomingMessage:
         return IncomingMessage(self._spool_folder, self._read_large)

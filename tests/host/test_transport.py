@@ -176,8 +176,10 @@ async def test_messages_arrive_whole_and_in_order_in_whatever_pieces_they_come(s
     assert [message.model_dump(by_alias=True) for message in found] == sent
 
 
-async def test_line_ends_of_windows_and_empty_lines_are_taken(servers: Servers) -> None:
-    command = script(r"""write(b'\r\n{"jsonrpc":"2.0","id":1,"result":{}}\r\n\n{"jsonrpc":"2.0","method":"a"}\r\n')""")
+async def test_line_ends_and_marks_of_windows_and_empty_lines_are_taken(servers: Servers) -> None:
+    command = script(
+        r"""write(b'\xef\xbb\xbf\r\n\xef\xbb\xbf{"jsonrpc":"2.0","id":1,"result":{}}\r\n\n{"jsonrpc":"2.0","method":"a"}\r\n')"""
+    )
     found = await messages(servers.transport(command))
     assert found == [
         JSONRPCResponse(jsonrpc="2.0", id=1, result={}),
