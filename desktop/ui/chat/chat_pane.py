@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, QTimer, Signal
-from PySide6.QtGui import QKeyEvent, QPalette
+from PySide6.QtGui import QFocusEvent, QKeyEvent, QPalette
 from PySide6.QtWidgets import QApplication, QFrame, QHBoxLayout, QPushButton, QStackedWidget, QVBoxLayout, QWidget
 
-from desktop.assistant.conversation import Choice, Conversation, Form, Message, Notice, Text, ToolCall
+from desktop.assistant.conversation import Choice, Conversation, Form, Notice, Text, ToolCall
 from desktop.assistant.events import MessageStarted, PartAdded, ToolsActivated, TurnEvent, TurnFinished
 from desktop.errors import AssistantError, Diagnostic
 from desktop.ui import model_menu, tasks, theme
@@ -41,6 +41,8 @@ class _Run:
 
     conversation: Conversation
     text: str
+    first: int
+    """Messages that were there before."""
     task: asyncio.Task[None] | None = None
     began: bool = False
     """The assistant has taken the text: it is in the conversation."""
@@ -70,7 +72,7 @@ class ChatPane(QWidget):
         self._drafts: dict[str, str] = {}
         self._faults: dict[str, Diagnostic] = {}
         self._offered: set[str] = set()  # questions that had the focus
-        self._is_ready = hasattr(core, "assistant")
+        self._is_ready = False
 
         self._header = ChatHeader()
         self._header.model_menu_requested.connect(self.model_menu_requested)
@@ -90,7 +92,7 @@ class ChatPane(QWidget):
         self._middle.addWidget(self._messages)
         self._strip = QVBoxLayout()
         self._attention = _Attention()
-        self._attention.show_requested.connect(self._show_waiting_call)
+        self._attention.show_requested.connect(self.show_waiting_call)
         self._attention.hide()
         self._composer = Composer()
         self._composer.sent.connect(self.send)
@@ -100,14 +102,14 @@ class ChatPane(QWidget):
         below.addWidget(self._attention)
         below.addLayout(self._strip)
         below.addWidget(self._composer)
-        narrowed = QWidget()
-        narrowed.setMaximumWidth(_WIDEST_COMPOSER)
-        narrowed.setLayout(below)
+        self._below = QWidget()
+        self._below.setMaximumWidth(_WIDEST_COMPOSER)
+        self._below.setLayout(below)
         below.setContentsMargins(0, 0, 0, 0)
         middle = QHBoxLayout()
         middle.setContentsMargins(2 * theme.SPACING, theme.SPACING, 2 * theme.SPACING, 2 * theme.SPACING)
         middle.addStretch(1)
-        middle.addWidget(narrowed, 1000)
+        middle.addWidget(self._below, 1000)
         middle.addStretch(1)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
@@ -118,13 +120,15 @@ class ChatPane(QWidget):
         layout.addLayout(middle)
         self.setBackgroundRole(QPalette.ColorRole.Base)
         self.setAutoFillBackground(True)
-        self.setFocusProxy(self._composer)
 
         answers.waiting_changed.connect(self._waiting_changed)
         core.settings.changed.connect(lambda _: self._show_model())
-        core.started.connect(self._core_started)
         self._show_model()
         self._show_conversation()
+        if hasattr(core, "assistant"):
+            self._core_started()
+        else:
+            core.started.connect(self._core_started)
 
     @property
     def conversation(self) -> Conversation:
@@ -165,11 +169,12 @@ class ChatPane(QWidget):
         if self.busy or not text.strip():
             return
         conversation = self._conversation
-        run = _Run(conversation, text)
+        run = _Run(conversation, text, len(conversation.messages))
         self._runs[conversation.id] = run
         self._faults.pop(conversation.id, None)
         self._composer.clear()
         run.task = tasks.start(self._run(run), on_error=self)
+        run.task.add_done_callback(lambda _: self._ended(run))
         self._messages.follow()
         self._runs_changed()
         self._show_state()
@@ -182,7 +187,6 @@ class ChatPane(QWidget):
 
     async def _run(self, run: _Run) -> None:
         conversation = run.conversation
-        first = len(conversation.messages)
         try:
             await self._core.ready()
             model = await self._core.language_model()
@@ -195,9 +199,6 @@ class ChatPane(QWidget):
                     self._take(conversation, event)
         except AssistantError as error:
             self._faults[conversation.id] = error.diagnostic
-        finally:
-            del self._runs[conversation.id]
-            self._ended(run, conversation.messages[first:])
 
     def _take(self, conversation: Conversation, event: TurnEvent) -> None:
         if conversation is not self._conversation:
@@ -220,12 +221,14 @@ class ChatPane(QWidget):
                 pass
         self._messages.touch(conversation.messages[-1])
 
-    def _ended(self, run: _Run, messages: list[Message]) -> None:
+    def _ended(self, run: _Run) -> None:
+        """After the task, also one that was cancelled before it began."""
+        del self._runs[run.conversation.id]
         self._runs_changed()
         if not run.began and not (self._draft(run.conversation.id)).strip():
             self._set_draft(run.conversation.id, run.text)  # nothing is lost
         if run.conversation is self._conversation:
-            for message in messages:
+            for message in run.conversation.messages[run.first :]:
                 self._messages.touch(message)
             self._messages.draw_now()
             self._header.show_conversation(run.conversation)
@@ -291,7 +294,12 @@ class ChatPane(QWidget):
         elif fault is not None:
             self._strip.addWidget(NoticeView(Notice(fault), self._surroundings()))
         self._composer.set_busy(run is not None)
-        if run is not None:
+        self._show_placeholder()
+
+    def _show_placeholder(self) -> None:
+        if self.busy and self._waiting_calls():
+            placeholder = self.tr("A call waits for your decision: Ctrl+J goes to it, Esc stops")
+        elif self.busy:
             placeholder = self.tr("An answer is coming; Esc stops it")
         elif self._is_guide:
             placeholder = self.tr("Say what you need, and Guide finds the tool for it")
@@ -351,10 +359,13 @@ class ChatPane(QWidget):
         return self._messages.last.waiting_calls if self._messages.last is not None else []
 
     def _show_attention(self) -> None:
+        self._show_placeholder()
         calls = self._waiting_calls() if self.busy else []
         self._attention.show_count(len(calls) if not any(map(self._messages.in_view, calls)) else 0)
 
-    def _show_waiting_call(self) -> None:
+    def show_waiting_call(self) -> None:
+        """Gives the keyboard to the first call that waits for a decision. Never by itself: a letter that is being typed
+        would decide."""
         for card in self._waiting_calls()[:1]:
             self._messages.show_widget(card)
             card.setFocus()
@@ -388,6 +399,35 @@ class ChatPane(QWidget):
         else:
             self.settings_requested.emit()
 
+    def _tab_stops(self) -> list[QWidget]:
+        """What Tab walks through, in the order in which it is seen: Qt's own order is that of making."""
+        inside = [self._messages]
+        for place in (*self._messages.places(), self._empty, self._below):
+            inside += [place, *place.findChildren(QWidget)]
+        return [widget for widget in (*self._header.findChildren(QWidget), *inside) if _is_stop(widget)]
+
+    def focusNextPrevChild(self, next: bool) -> bool:
+        stops, focused = self._tab_stops(), QApplication.focusWidget()
+        if focused not in stops:
+            return super().focusNextPrevChild(next)
+        index = stops.index(focused) + (1 if next else -1)
+        stop = stops[index] if 0 <= index < len(stops) else self._beside(focused, next) or stops[index % len(stops)]
+        stop.setFocus(Qt.FocusReason.TabFocusReason if next else Qt.FocusReason.BacktabFocusReason)
+        self._messages.keep_in_view(stop)
+        return True
+
+    def _beside(self, last: QWidget, forward: bool) -> QWidget | None:
+        """What comes after the chat's last stop, outside of it."""
+        widget = last.nextInFocusChain() if forward else last.previousInFocusChain()
+        while widget is not None and widget is not last:
+            if _is_stop(widget) and widget is not self and not self.isAncestorOf(widget):
+                return widget
+            widget = widget.nextInFocusChain() if forward else widget.previousInFocusChain()
+        return None
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        self._composer.setFocus(event.reason())
+
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.key() == Qt.Key.Key_Escape and self.busy:
             self.stop()
@@ -395,6 +435,10 @@ class ChatPane(QWidget):
             self._messages.page(1 if event.key() == Qt.Key.Key_PageDown else -1)
         else:
             super().keyPressEvent(event)
+
+
+def _is_stop(widget: QWidget) -> bool:
+    return bool(widget.focusPolicy() & Qt.FocusPolicy.TabFocus) and widget.isVisible() and widget.isEnabled()
 
 
 class _Waiting(Card):

@@ -47,7 +47,6 @@ class Composer(Card):
         layout.setSpacing(theme.SPACING // 2)
         layout.addLayout(row)
         layout.addWidget(self._hint)
-        self.setFocusProxy(self._edit)
         self._show_state()
 
     @property
@@ -98,6 +97,9 @@ class Composer(Card):
         self._button.show_action("stop" if self._busy else "send", name)
         self._button.setEnabled(self._busy or bool(self.text.strip()))
 
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        self._edit.setFocus(event.reason())
+
     def _show_focus(self, focused: bool) -> None:
         self.set_colors("card", "running" if focused else "border")
 
@@ -111,6 +113,7 @@ class _Edit(QPlainTextEdit):
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
         self._composing = False
+        self._scrolls = False
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setAccessibleName(self.tr("Message"))
         self.setTabChangesFocus(True)
@@ -126,7 +129,8 @@ class _Edit(QPlainTextEdit):
         lines = round(self.document().size().height())
         shown = max(_FEWEST_LINES, min(_MOST_LINES, lines))
         bars = Qt.ScrollBarPolicy
-        self.setVerticalScrollBarPolicy(bars.ScrollBarAsNeeded if lines > _MOST_LINES else bars.ScrollBarAlwaysOff)
+        self._scrolls = lines > _MOST_LINES
+        self.setVerticalScrollBarPolicy(bars.ScrollBarAsNeeded if self._scrolls else bars.ScrollBarAlwaysOff)
         height = shown * self.fontMetrics().lineSpacing() + 2 * int(self.document().documentMargin())
         if height != self.minimumHeight():
             self.setFixedHeight(height)
@@ -153,7 +157,7 @@ class _Edit(QPlainTextEdit):
             self.enter_pressed.emit()
         elif event.key() == Qt.Key.Key_Escape:
             self.escape_pressed.emit()
-        elif event.key() in (Qt.Key.Key_PageUp, Qt.Key.Key_PageDown) and not self.verticalScrollBar().maximum():
+        elif event.key() in (Qt.Key.Key_PageUp, Qt.Key.Key_PageDown) and not self._scrolls:
             event.ignore()  # for the messages
         else:
             super().keyPressEvent(event)

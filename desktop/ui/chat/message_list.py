@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import time
 
-from PySide6.QtCore import QPoint, Qt, QTimer, Signal
-from PySide6.QtGui import QKeyEvent, QPalette, QResizeEvent
-from PySide6.QtWidgets import QFrame, QScrollArea, QWidget
+from PySide6.QtCore import QEvent, QPoint, Qt, QTimer, Signal
+from PySide6.QtGui import QKeyEvent, QPaintEvent, QPalette, QResizeEvent
+from PySide6.QtWidgets import QFrame, QScrollArea, QScrollBar, QWidget
 
 from desktop.assistant.conversation import Conversation, Message
 from desktop.ui import theme
@@ -50,14 +50,17 @@ class MessageList(QScrollArea):
         self._anchor: tuple[QWidget, int] | None = None
         self._adjusting = False
         self.setFrameShape(QFrame.Shape.NoFrame)
-        self.setWidgetResizable(True)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setAccessibleName(self.tr("Messages"))
         self.viewport().setBackgroundRole(QPalette.ColorRole.Base)
+        # Its place is kept, and the column's size is set here: Qt's own way would size it again within its resizing, without end
+        # where heights follow from widths and a bar that comes takes some of the width.
+        self.setVerticalScrollBar(_Bar())
+        self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOn)
         SlimScrollBars(self)
         self._column = _Column()
-        self._column.resized.connect(self._hold)
+        self._column.layout_changed.connect(self._fit_column)
         self._layout = StackLayout(self._column, spacing=2 * theme.SPACING)
         self._earlier = flat_button("up", self.tr("Show earlier messages"), text=self.tr("Show earlier messages"))
         self._earlier.clicked.connect(self.load_earlier)
@@ -136,6 +139,16 @@ class MessageList(QScrollArea):
         """Scrolls so that a card is in view."""
         self._set_follows(False)
         self.ensureWidgetVisible(widget, 0, 4 * theme.SPACING)
+
+    def places(self) -> list[QWidget]:
+        """What is in the list, in the order in which it is seen."""
+        return [self._earlier, *self._widgets, self._to_end]
+
+    def keep_in_view(self, widget: QWidget) -> None:
+        """Scrolls to something in the list that got the focus."""
+        if self._column.isAncestorOf(widget):
+            self._set_follows(False)
+            self.ensureWidgetVisible(widget, 0, 2 * theme.SPACING)
 
     def in_view(self, widget: QWidget) -> bool:
         """Whether some of a card's lower end can be seen."""
@@ -223,6 +236,11 @@ class MessageList(QScrollArea):
                 self._anchor = (anchor, anchor.mapTo(self._column, QPoint(0, 0)).y() - top)
                 return
 
+    def _fit_column(self) -> None:
+        width = self.viewport().width()
+        self._column.resize(width, self._layout.heightForWidth(width))
+        self._hold()
+
     def _hold(self) -> None:
         """After the content changed its size: the end stays the end, or what was at the top stays there."""
         if self._follows:
@@ -244,12 +262,12 @@ class MessageList(QScrollArea):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         side = max(_MARGIN, (self.width() - _WIDEST) // 2)
-        bar = self.width() - self.viewport().width()  # the column is in the middle with and without a scroll bar
-        left, right = (side, side - bar) if not self.isRightToLeft() else (side - bar, side)
+        beyond = side - (self.width() - self.viewport().width())
+        left, right = (side, beyond) if not self.isRightToLeft() else (beyond, side)
         self._layout.setContentsMargins(left, 2 * theme.SPACING, right, 3 * theme.SPACING)
         super().resizeEvent(event)
         self._to_end.move((self.width() - self._to_end.width()) // 2, self.height() - self._to_end.height() - 12)
-        self._hold()
+        self._fit_column()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         bar = self.verticalScrollBar()
@@ -262,12 +280,23 @@ class MessageList(QScrollArea):
                 super().keyPressEvent(event)
 
 
+class _Bar(QScrollBar):
+    """A scroll bar that shows nothing while there is nothing to scroll."""
+
+    def __init__(self) -> None:
+        super().__init__(Qt.Orientation.Vertical)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        if self.maximum() > self.minimum():
+            super().paintEvent(event)
+
+
 class _Column(QWidget):
     """Signals:
-    resized: Its size changed; what is in it has its place already, and the scroll bar its range.
+    layout_changed: What is in it changed its size.
     """
 
-    resized = Signal()
+    layout_changed = Signal()
 
     def __init__(self) -> None:
         super().__init__()
@@ -275,6 +304,8 @@ class _Column(QWidget):
         self.setAutoFillBackground(True)
         self.setAttribute(Qt.WidgetAttribute.WA_StaticContents)  # growing, it paints nothing but what is new
 
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        super().resizeEvent(event)
-        self.resized.emit()
+    def event(self, event: QEvent) -> bool:
+        handled = super().event(event)
+        if event.type() == QEvent.Type.LayoutRequest:
+            self.layout_changed.emit()
+        return handled

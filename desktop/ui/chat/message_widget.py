@@ -225,7 +225,8 @@ class Bubble(QWidget):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        self._fit()
+        if event.size().width() != event.oldSize().width():  # its height follows from that
+            self._fit()
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)
