@@ -12,6 +12,7 @@ import time
 from collections.abc import AsyncGenerator
 from pathlib import Path
 
+import numpy as np  # noqa: F401  # as the host has it in a thread before a conversation is opened
 from _measuring import gaps, report
 from PySide6.QtWidgets import QApplication
 

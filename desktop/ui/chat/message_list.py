@@ -23,7 +23,7 @@ _NEWEST = 100
 _MORE = 50
 #: Milliseconds between two drawings, and for building widgets before Qt gets its turn.
 _INTERVAL = 33
-_SLICE = 12
+_SLICE = 4
 #: Pixels: the widest column, its least margin, and how near the end is the end.
 _WIDEST = 800
 _MARGIN = 16
@@ -73,7 +73,7 @@ class MessageList(QScrollArea):
         self._to_end.hide()
         self._draw_timer = QTimer(self, singleShot=True)
         self._draw_timer.timeout.connect(self._draw)
-        self._load_timer = QTimer(self, singleShot=True, interval=0)
+        self._load_timer = QTimer(self, singleShot=True, interval=_SLICE)  # the other half is everybody else's
         self._load_timer.timeout.connect(self._load_slice)
         self.verticalScrollBar().valueChanged.connect(self._scrolled)
 
