@@ -210,9 +210,14 @@ def pythons() -> Iterator[str]:
 
 
 def with_root() -> dict[str, str]:
-    """Our environment with the clone on Python's path, so that it runs from any folder."""
+    """Our environment with the clone on Python's path, so that it runs from any folder.
+
+    Bytecode is written whatever the environment says: each start would compile Deskhand anew, half a second of it.
+    """
     paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
-    return os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
+    variables = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
+    variables.pop("PYTHONDONTWRITEBYTECODE", None)
+    return variables
 
 
 # What tests need besides

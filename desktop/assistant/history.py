@@ -66,6 +66,7 @@ class History:
     async def open(self) -> None:
         """Opens or makes the file. A failure is told by `fault`: conversations then go on in memory."""
         await self._write_now()
+        self.changed.emit()  # what it holds can be listed now
 
     async def close(self) -> None:
         """Writes what is left, once, and closes the file. Nothing is saved any more afterwards."""

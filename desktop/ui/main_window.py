@@ -11,10 +11,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QByteArray, QPoint, QSize, Qt, Signal
-from PySide6.QtGui import QAction, QCloseEvent, QColor, QKeySequence, QPainter, QPaintEvent, QResizeEvent
+from PySide6.QtGui import QAction, QCloseEvent, QColor, QKeyEvent, QKeySequence, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QMainWindow, QMenu, QSplitter, QSplitterHandle, QTabWidget, QWidget
 
-from desktop.ui import icons, tasks, theme
+from desktop.errors import AssistantError
+from desktop.ui import error_box, icons, tasks, theme
 from desktop.ui.chat.chat_pane import ChatPane
 from desktop.ui.chat.conversation_list import ConversationList
 from desktop.ui.dialogs.settings_dialog import SettingsDialog
@@ -73,6 +74,8 @@ class MainWindow(QMainWindow):
         self.chat.settings_requested.connect(self.open_settings)
         self.chat.server_requested.connect(self._show_server)
         core.settings.changed.connect(self._settings_changed)
+        core.history.fault_changed.connect(self._history_changed)
+        core.started.connect(self._history_changed)
         self._restore()
         self.chat.setFocus()
 
@@ -91,6 +94,7 @@ class MainWindow(QMainWindow):
         self._add(file, self.tr("&Quit"), "Ctrl+Q", self.close)
         go = self.menuBar().addMenu(self.tr("&Go"))
         self._add(go, self.tr("&Write a message"), "Ctrl+L", self.chat.setFocus)
+        self._add(go, self.tr("&Decide on a waiting call"), "Ctrl+J", self.chat.show_waiting_call)
         self._add(go, self.tr("Choose a &model"), "Ctrl+M", self._open_model_menu)
         self._add(go, self.tr("&Servers"), "Ctrl+Shift+S", self._show_server)
         view = self.menuBar().addMenu(self.tr("&View"))
@@ -192,6 +196,12 @@ class MainWindow(QMainWindow):
         if names & {"color_scheme", "font_size"}:
             theme.apply(values.color_scheme, font_size=values.font_size)  # type: ignore[arg-type]  # checked when read
 
+    def _history_changed(self) -> None:
+        """Tells that conversations can't be kept just now, or that a damaged file had to be set aside."""
+        for diagnostic in (self._core.history.fault, self._core.history.set_aside):
+            if diagnostic is not None:
+                error_box.report(AssistantError.of(diagnostic), self)
+
     # Size and place
 
     def _restore(self) -> None:
@@ -202,6 +212,14 @@ class MainWindow(QMainWindow):
         if values.window_state:
             self._splitter.restoreState(_decoded(values.window_state))
         self._fit()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if (
+            event.key() == Qt.Key.Key_Escape
+        ):  # Stop works wherever the keyboard is, unless something there wants the key
+            self.chat.stop()
+        else:
+            super().keyPressEvent(event)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)

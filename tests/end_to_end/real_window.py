@@ -6,6 +6,7 @@ import asyncio
 import json
 import signal
 import sqlite3
+import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Callable
@@ -30,6 +31,12 @@ class RealWindow:
         self.process = process
         self.seconds_to_show = seconds_to_show
         self._variables = variables
+
+    @property
+    def title(self) -> str:
+        """What the window is called."""
+        command = ["xdotool", "search", "--onlyvisible", "--name", "Deskhand", "getwindowname"]
+        return subprocess.run(command, env=self._variables, capture_output=True, text=True, check=False).stdout
 
     async def type(self, text: str) -> None:
         await self._xdotool("type", "--delay", "5", "--", text)

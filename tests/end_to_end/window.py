@@ -38,8 +38,8 @@ class Person:
         QTest.keyClicks(self.focused, text)
         self.presses(Qt.Key.Key_Return)
 
-    def presses(self, key: Qt.Key) -> None:
-        QTest.keyClick(self.focused, key)
+    def presses(self, key: Qt.Key, modifiers: Qt.KeyboardModifier = Qt.KeyboardModifier.NoModifier) -> None:
+        QTest.keyClick(self.focused, key, modifiers)
 
     async def clicks(self, text: str, time_limit: float = 45) -> None:
         """Clicks the button that bears a text, once it is there."""

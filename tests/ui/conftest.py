@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 from anyio.pytest_plugin import get_runner
-from PySide6.QtCore import QEvent
-from PySide6.QtWidgets import QApplication
+from PySide6.QtCore import QEvent, QObject, Qt
+from PySide6.QtWidgets import QAbstractButton, QAbstractSpinBox, QApplication, QLabel, QLineEdit
 
 from desktop.core import Core
 from desktop.paths import Paths
@@ -64,9 +64,32 @@ async def core(paths: Paths, anyio_backend: object) -> AsyncIterator[Core]:
 
 @pytest.fixture(autouse=True)
 def no_window_left(qapp: QApplication) -> Iterator[None]:
-    """Ends every window that a test left open, so that none meets the next test."""
+    """Ends every window that a test left open, so that none meets the next test.
+
+    Fails a test in which a button or a label was shown before it had a parent: it flashes up as a window of its own and
+    takes the keyboard away.
+    """
+    watcher = _StrayWindows()
+    qapp.installEventFilter(watcher)
     yield
+    qapp.removeEventFilter(watcher)
     for window in QApplication.topLevelWidgets():
         window.close()
         window.deleteLater()
     QApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+    assert not watcher.shown, f"shown as windows: {watcher.shown}"
+
+
+class _StrayWindows(QObject):
+    def __init__(self) -> None:
+        super().__init__()
+        self.shown: list[str] = []
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.Show and isinstance(
+            watched, QAbstractButton | QLabel | QAbstractSpinBox | QLineEdit
+        ):
+            ordinary = watched.windowType() == Qt.WindowType.Window  # a tool tip is a label, too
+            if watched.isWindow() and ordinary:
+                self.shown.append(f"{type(watched).__name__} {watched.accessibleName() or watched.objectName()}")
+        return False

@@ -54,7 +54,6 @@ class ToolForm(QWidget):
         cancel = QPushButton(self.tr("Give up"))
         cancel.clicked.connect(self.abandoned)
         self._other_way = QPushButton(self.tr("Edit as JSON"))
-        self._other_way.setVisible(bool(self._fields))
         self._other_way.clicked.connect(self._edit_the_other_way)
 
         buttons = QHBoxLayout()
@@ -73,7 +72,8 @@ class ToolForm(QWidget):
         layout.addWidget(self._json)
         layout.addWidget(self._fault)
         layout.addLayout(buttons)
-        self._json.setVisible(not self._in_fields)
+        self._json.setVisible(not self._in_fields)  # now that it has a parent: before, it would be a window of its own
+        self._other_way.setVisible(bool(self._fields))
         self._show_values(values)
 
     def submit(self) -> None:
@@ -159,7 +159,8 @@ class ToolForm(QWidget):
         for name, field in self._fields.items():
             field.setVisible(self._in_fields)
             field.set_value(values.get(name, MISSING))
-        self._json.setVisible(not self._in_fields)
+        self._json.setVisible(not self._in_fields)  # now that it has a parent: before, it would be a window of its own
+        self._other_way.setVisible(bool(self._fields))
         self._show_values(values)
         self.focus_first()
 
