@@ -385,6 +385,7 @@ def test_a_name_is_never_a_path(name: str, safe: str) -> None:
         ),
         (ToolOutput("abc", blocks=[Block(2, 9), Block(1, 2)]), [Section("abc", False)]),
         (ToolOutput("{broken"), [Section("{broken", False)]),
+        (ToolOutput("one\n\ntwo", blocks=[Block(0, 3), Block(5, 8)]), [Section("one\n\ntwo", False)]),
         (ToolOutput('{"x": "\u202e"}'), [Section('{\n  "x": "\\u202E"\n}', True)]),
         (ToolOutput("[" * 200 + "]" * 200), [Section("[" * 200 + "]" * 200, True)]),
     ],

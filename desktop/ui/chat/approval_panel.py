@@ -122,6 +122,7 @@ class ApprovalPanel(QWidget):
                 continue
             button = (PrimaryButton if decision == "once" else QPushButton)(text)
             button.setAutoDefault(False)
+            button.setFocusPolicy(Qt.FocusPolicy.TabFocus)  # a click leaves the focus where the person writes
             button.clicked.connect(partial(self._answers.answer_approval, self.request, decision))
             row.addWidget(button)
         more = flat_button("more", self.tr("More decisions"))

@@ -42,13 +42,13 @@ class ChatHeader(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._model_name = ""
+        self._model_name = self._short_name = ""
         self._tools: Sequence[ToolDefinition] = ()
         self._title = _TitleEdit(self)
         self._title.editingFinished.connect(self._rename)
         self.model_button = flat_button("", self.tr("Choose who answers"), text=" ")
         self.model_button.clicked.connect(self.model_menu_requested)
-        self._loaded = flat_button("tool", "", text=" ")
+        self._loaded = flat_button("", "", text=" ")
         self._loaded.clicked.connect(self._show_tools)
         self._loaded.hide()
         self._usage = PlainLabel(tone="muted", wrap=False)
@@ -69,15 +69,16 @@ class ChatHeader(QWidget):
         self._usage.setToolTip(plain_tool_tip(explained))
         self._arrange()
 
-    def show_model(self, name: str) -> None:
-        self._model_name = name
+    def show_model(self, name: str, short: str = "") -> None:
+        """`short`: what stands on the button instead of the name."""
+        self._model_name, self._short_name = name, short or name
         self._arrange()
 
     def show_tools(self, tools: Sequence[ToolDefinition]) -> None:
         self._tools = tools
         count = len(tools)
         text = self.tr("1 tool loaded") if count == 1 else self.tr("{count} tools loaded").format(count=count)
-        self._loaded.setText(text)
+        self._loaded.setText(f"{text} ▾")
         self._loaded.setAccessibleName(text)
         self._loaded.setToolTip(self.tr("The tools that the model can call in this conversation"))
         self._loaded.setVisible(count > 0)
@@ -100,8 +101,8 @@ class ChatHeader(QWidget):
     def _arrange(self) -> None:
         narrow = self.width() < _NARROW
         self._usage.setVisible(not narrow and bool(self._usage.text()))
-        widest = min(_WIDEST_MODEL, self.width() * 2 // 5)
-        shown = self.model_button.fontMetrics().elidedText(self._model_name, Qt.TextElideMode.ElideRight, widest)
+        widest = min(_WIDEST_MODEL, self.width() // 2)
+        shown = self.model_button.fontMetrics().elidedText(self._short_name, Qt.TextElideMode.ElideRight, widest)
         self.model_button.setText(f"{button_text(shown)} ▾")
         self.model_button.setToolTip(plain_tool_tip(self._model_name))
         self.model_button.setAccessibleName(self.tr("Model: {name}").format(name=self._model_name))

@@ -313,9 +313,10 @@ class ChatPane(QWidget):
 
     def _show_model(self) -> None:
         values = self._core.settings.values
-        self._header.show_model(
-            model_label(GUIDE) if self._is_guide else model_menu.title(values.model, values.api_base)
-        )
+        if self._is_guide:
+            self._header.show_model(model_label(GUIDE), self.tr("Guide · no language model"))
+        else:
+            self._header.show_model(model_menu.title(values.model, values.api_base))
         self._show_state()
 
     def _show_tools(self) -> None:
@@ -328,8 +329,19 @@ class ChatPane(QWidget):
         self._show_state()
 
     def _waiting_changed(self) -> None:
+        self._keep_focus()
         self._runs_changed()
         QTimer.singleShot(0, self, self._offer_question)  # when the cards have heard of it as well
+
+    def _keep_focus(self) -> None:
+        """What was answered goes away: the focus that is in it goes to the composer, not to whatever Qt finds."""
+        focused, last = QApplication.focusWidget(), self._messages.last
+        if focused is None or last is None:
+            return
+        answered = [card for card in last.questions if not self._answers.waits_for(card.part_id)]
+        decided = [card for card in last.waiting_calls if not card.pending_request()]
+        if any(card.isAncestorOf(focused) for card in (*answered, *decided)):
+            self._composer.setFocus()
 
     def _offer_question(self) -> None:
         """Gives a new question of Guide's the focus where the person is waiting for it, not writing."""

@@ -51,7 +51,7 @@ class MessageList(QScrollArea):
         self._adjusting = False
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setFocusPolicy(Qt.FocusPolicy.TabFocus)  # a click in it leaves the focus where the person writes
         self.setAccessibleName(self.tr("Messages"))
         self.viewport().setBackgroundRole(QPalette.ColorRole.Base)
         # Its place is kept, and the column's size is set here: Qt's own way would size it again within its resizing, without end

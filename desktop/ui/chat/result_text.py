@@ -45,7 +45,7 @@ def sections(output: ToolOutput) -> list[Section]:
             lines -= laid_out.count("\n") + 1
             found.append(Section(visible(laid_out), True))
     _add_plain(found, text[position:])
-    return found
+    return [section if section.is_json else Section(section.text.strip("\n"), False) for section in found]
 
 
 def pretty(text: str) -> str | None:
@@ -71,9 +71,7 @@ def _laid_out(text: str, block: Block) -> str | None:
 
 
 def _add_plain(found: list[Section], text: str) -> None:
-    if not text.strip("\n"):
-        return
     if found and not found[-1].is_json:
         found[-1] = Section(found[-1].text + visible(text), False)
-    else:
-        found.append(Section(visible(text.strip("\n")), False))
+    elif text.strip("\n"):
+        found.append(Section(visible(text), False))

@@ -12,6 +12,7 @@ from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent, QKeyEvent, QMouseEvent
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
+from desktop.assistant.approval import ApprovalRequest
 from desktop.assistant.conversation import ToolCall
 from desktop.assistant.toolbox import MCP_TOOLS
 from desktop.ui import icons, theme
@@ -85,6 +86,12 @@ class ToolCallCard(Card):
         """Whether it asks for the person's decision."""
         return self._approval is not None
 
+    def pending_request(self) -> ApprovalRequest | None:
+        """The decision that is waited for, whether the card shows it already or not."""
+        request = self._answers.approval(self._conversation_id, self._call.id)
+        # Another message's call may have the same id.
+        return request if request is not None and request.call is self._call else None
+
     def refresh(self) -> None:
         """Draws the call as it is now."""
         title = call_title(self._call)
@@ -112,9 +119,7 @@ class ToolCallCard(Card):
         self._show_details()
 
     def _refresh_waiting(self) -> None:
-        request = self._answers.approval(self._conversation_id, self._call.id)
-        if request is not None and request.call is not self._call:
-            request = None  # another message's call of the same id
+        request = self.pending_request()
         if self._approval is not None and self._approval.request is not request:
             self._approval.hide()
             self._approval.deleteLater()
