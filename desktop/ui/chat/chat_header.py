@@ -20,6 +20,8 @@ from desktop.visible_text import visible_line
 
 _LONGEST_TITLE = 200
 _WIDEST_MODEL = 420
+#: Pixels of a title and of what is around it, that a model's name leaves.
+_NARROWEST_TITLE = 150
 #: Pixels below which the line leaves out tokens and cost.
 _NARROW = 620
 #: Characters of a schema and a description that make about one token.
@@ -78,10 +80,10 @@ class ChatHeader(QWidget):
         self._tools = tools
         count = len(tools)
         text = self.tr("1 tool loaded") if count == 1 else self.tr("{count} tools loaded").format(count=count)
-        self._loaded.setText(f"{text} ▾")
         self._loaded.setAccessibleName(text)
         self._loaded.setToolTip(self.tr("The tools that the model can call in this conversation"))
         self._loaded.setVisible(count > 0)
+        self._arrange()
 
     def _rename(self) -> None:
         title = " ".join(self._title.text().split())
@@ -94,14 +96,19 @@ class ChatHeader(QWidget):
         popup.unload_requested.connect(self.unload_requested)
         popup.adjustSize()
         corner = self._loaded.mapToGlobal(self._loaded.rect().bottomRight())
-        popup.move(corner.x() - popup.width(), corner.y() + theme.SPACING // 2)
+        left = self.screen().availableGeometry().left()
+        popup.move(max(left, corner.x() - popup.width()), corner.y() + theme.SPACING // 2)
         popup.show()
         popup.setFocus()
 
     def _arrange(self) -> None:
         narrow = self.width() < _NARROW
+        count = len(self._tools)
+        short = self.tr("1 tool") if count == 1 else self.tr("{count} tools").format(count=count)
+        self._loaded.setText(f"{short if narrow else self._loaded.accessibleName()} ▾")
         self._usage.setVisible(not narrow and bool(self._usage.text()))
-        widest = min(_WIDEST_MODEL, self.width() // 2)
+        taken = self._loaded.sizeHint().width() if count else 0
+        widest = max(self.width() // 3, min(_WIDEST_MODEL, self.width() // 2, self.width() - taken - _NARROWEST_TITLE))
         shown = self.model_button.fontMetrics().elidedText(self._short_name, Qt.TextElideMode.ElideRight, widest)
         self.model_button.setText(f"{button_text(shown)} ▾")
         self.model_button.setToolTip(plain_tool_tip(self._model_name))
@@ -138,9 +145,9 @@ class ToolsPopup(Card):
         area.setFrameShape(QScrollArea.Shape.NoFrame)
         area.setWidgetResizable(True)
         area.viewport().setAutoFillBackground(False)
-        rows.setAutoFillBackground(False)
         SlimScrollBars(area)
         area.setWidget(rows)
+        rows.setAutoFillBackground(False)
         area.setFixedHeight(min(360, rows.sizeHint().height()))
         total = QLocale().toString(sum(map(_weight, tools)))
         about = self.tr("Together about {count} tokens in every request.").format(count=total)

@@ -23,7 +23,7 @@ from PySide6.QtGui import (
     QTextOption,
     QWheelEvent,
 )
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QPlainTextEdit, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QApplication, QFrame, QHBoxLayout, QPlainTextEdit, QSizePolicy, QVBoxLayout, QWidget
 
 from desktop.ui import tasks, theme
 from desktop.ui.chat.widgets import Card, CopyButton, ElidedLabel, SlimScrollBars
@@ -78,10 +78,21 @@ class CodeBlock(Card):
 
 
 class CodeView(QPlainTextEdit):
-    """The text itself, as tall as its lines up to `most_lines`. `wrap` breaks long lines instead of scrolling them."""
+    """The text itself, as tall as its lines up to `most_lines`.
 
-    def __init__(self, *, wrap: bool = False, most_lines: int = _MOST_LINES, parent: QWidget | None = None) -> None:
+    `wrap` breaks long lines instead of scrolling them; `prose` takes the font of prose.
+    """
+
+    def __init__(
+        self,
+        *,
+        wrap: bool = False,
+        prose: bool = False,
+        most_lines: int = _MOST_LINES,
+        parent: QWidget | None = None,
+    ) -> None:
         super().__init__(parent)
+        self._prose = prose
         self.text = ""
         self._most_lines = most_lines
         self._spans: list[list[Span]] = []
@@ -90,7 +101,8 @@ class CodeView(QPlainTextEdit):
         self.setReadOnly(True)
         self.setUndoRedoEnabled(False)
         self.setFrameShape(QFrame.Shape.NoFrame)
-        self.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))
+        self._follow_font()
+        theme.theme_changed.connect(self._follow_font)
         self.setLineWrapMode(QPlainTextEdit.LineWrapMode.WidgetWidth if wrap else QPlainTextEdit.LineWrapMode.NoWrap)
         self.setWordWrapMode(QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere)
         self._has_slim_bars = False
@@ -122,6 +134,12 @@ class CodeView(QPlainTextEdit):
                 self._coloring.cancel()
             self._coloring = tasks.start(self._color(language))
             self.destroyed.connect(self._coloring.cancel)
+
+    def _follow_font(self) -> None:
+        font = QApplication.font()
+        if not self._prose:
+            font.setFamilies(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont).families())
+        self.setFont(font)
 
     async def _color(self, language: str) -> None:
         text = self.toPlainText()

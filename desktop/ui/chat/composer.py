@@ -68,6 +68,7 @@ class Composer(Card):
 
     def set_placeholder(self, text: str) -> None:
         self._edit.setPlaceholderText(text)
+        self._edit.viewport().update()  # Qt draws it anew only where the cursor blinks
         self._edit.setAccessibleDescription(text)
 
     def has_focus(self) -> bool:

@@ -137,8 +137,7 @@ class MessageList(QScrollArea):
 
     def show_widget(self, widget: QWidget) -> None:
         """Scrolls so that a card is in view."""
-        self._set_follows(False)
-        self.ensureWidgetVisible(widget, 0, 4 * theme.SPACING)
+        self._bring_into_view(widget, 4 * theme.SPACING)
 
     def places(self) -> list[QWidget]:
         """What is in the list, in the order in which it is seen."""
@@ -147,8 +146,7 @@ class MessageList(QScrollArea):
     def keep_in_view(self, widget: QWidget) -> None:
         """Scrolls to something in the list that got the focus."""
         if self._column.isAncestorOf(widget):
-            self._set_follows(False)
-            self.ensureWidgetVisible(widget, 0, 2 * theme.SPACING)
+            self._bring_into_view(widget, 2 * theme.SPACING)
 
     def in_view(self, widget: QWidget) -> bool:
         """Whether some of a card's lower end can be seen."""
@@ -206,6 +204,12 @@ class MessageList(QScrollArea):
 
     def _show_earlier_button(self) -> None:
         self._earlier.setVisible(len(self._widgets) + self._to_load < len(self._messages))
+
+    def _bring_into_view(self, widget: QWidget, margin: int) -> None:
+        """What is at the end keeps the view there: what comes of it is wanted, too."""
+        self._set_follows(False)
+        self.ensureWidgetVisible(widget, 0, margin)
+        self._scrolled(self.verticalScrollBar().value())
 
     def _set_follows(self, follows: bool) -> None:
         self._follows = follows

@@ -87,7 +87,7 @@ class MessageWidget(QWidget):
         self._parts: list[tuple[Part, QWidget]] = []
         self._waiting: PlainLabel | None = None
         self._foot: QWidget | None = None
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Minimum)
         self.setAttribute(Qt.WidgetAttribute.WA_StaticContents)
         self._layout = StackLayout(self, spacing=12)
         self._fixed = 0
@@ -199,8 +199,7 @@ class Bubble(QWidget):
             self.view = TextView(parent=self)
             self.view.plain(shown)
         else:
-            self.view = CodeView(wrap=True, most_lines=_SCROLLED_LINES, parent=self)
-            self.view.setFont(self.font())
+            self.view = CodeView(wrap=True, prose=True, most_lines=_SCROLLED_LINES, parent=self)
             self.view.set_text(shown)
         self.view.setAccessibleName(self.tr("You wrote"))
         copy = CopyButton(self.tr("Copy message"), lambda: text, self)
@@ -209,7 +208,7 @@ class Bubble(QWidget):
         self._layout.addWidget(copy, 0, Qt.AlignmentFlag.AlignTop)
         self._layout.addWidget(self.view)
         self._copy_width = copy.sizeHint().width() + self._layout.spacing()
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Minimum)
 
     def _fit(self) -> None:
         widest = round(self.width() * _BUBBLE_SHARE) - 2 * _BUBBLE_PADDING
@@ -253,8 +252,7 @@ class ReasoningView(QWidget):
 
     def toggle(self) -> None:
         if self._view is None:
-            self._view = CodeView(wrap=True, most_lines=_SCROLLED_LINES, parent=self)
-            self._view.setFont(self.font())
+            self._view = CodeView(wrap=True, prose=True, most_lines=_SCROLLED_LINES, parent=self)
             self._view.setAccessibleName(self.tr("Reasoning"))
             self._layout.addWidget(self._view)
         else:

@@ -230,10 +230,10 @@ def _rows(call: ToolCall) -> list[_Row]:
     """Icon, tone, state, name and words of each row. The details come from the history: nothing is taken for granted."""
     match call.details.get("operation"):
         case "query":
-            return [
-                *(_candidate(each) for each in _dictionaries(call.details.get("candidates"))),
-                *(_not_searched(each) for each in _dictionaries(call.details.get("not_searched"))),
-            ]
+            found = [_candidate(each) for each in _dictionaries(call.details.get("candidates"))]
+            nothing = [("circle", "muted", tr("nothing found"), tr("Nothing found"), "")]
+            unsearched = [_not_searched(each) for each in _dictionaries(call.details.get("not_searched"))]
+            return [*(found or nothing), *unsearched]
         case "activate":
             return [_activation(each) for each in _dictionaries(call.details.get("rows"))]
         case "read":

@@ -135,7 +135,8 @@ class TextView(QTextBrowser):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        self._wrap_at(self.viewport().width())
+        if event.size().width() != event.oldSize().width():  # a new height comes from `width_of_text`, which measures
+            self._wrap_at(self.viewport().width())
 
     def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)
