@@ -24,12 +24,14 @@ _NAME, _TONE = "deskhand_icon", "deskhand_icon_tone"
 def icon(name: str, tone: str = "") -> QIcon:
     """An icon by its file's name, in the colour of text, or in that of `theme.Colors` that `tone` names.
 
-    It keeps its colours: where the theme may change meanwhile, use `set_icon`. Raises FileNotFoundError.
+    Selected, it is drawn for the accent's ground. It keeps its colours: where the theme may change meanwhile, use `set_icon`.
+    Raises FileNotFoundError.
     """
     colors = QGuiApplication.palette()
     normal = getattr(theme.colors(), tone) if tone else colors.color(QPalette.ColorRole.ButtonText).name()
     disabled = colors.color(QPalette.ColorGroup.Disabled, QPalette.ColorRole.ButtonText).name()
-    return _icon(name, normal, disabled)
+    selected = colors.color(QPalette.ColorRole.HighlightedText).name()
+    return _icon(name, normal, disabled, selected)
 
 
 def set_icon(target: QAbstractButton | QAction, name: str, tone: str = "") -> None:
@@ -63,9 +65,10 @@ def redraw() -> None:
 
 
 @lru_cache(maxsize=256)
-def _icon(name: str, normal: str, disabled: str) -> QIcon:
+def _icon(name: str, normal: str, disabled: str, selected: str) -> QIcon:
     result = QIcon()
-    for mode, color in ((QIcon.Mode.Normal, normal), (QIcon.Mode.Disabled, disabled)):
+    modes = (QIcon.Mode.Normal, normal), (QIcon.Mode.Disabled, disabled), (QIcon.Mode.Selected, selected)
+    for mode, color in modes:
         renderer = _renderer(name, color)
         for size in _SIZES:
             result.addPixmap(_draw(renderer, size), mode)

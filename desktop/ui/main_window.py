@@ -54,6 +54,7 @@ class MainWindow(QMainWindow):
         self.servers = ServersPanel(core)
         self.panels = QTabWidget()
         self.panels.setDocumentMode(True)
+        self.panels.setTabBarAutoHide(True)  # a panel says itself what it is
         self.panels.addTab(self.servers, self.tr("Servers"))
         self._splitter = _Splitter(Qt.Orientation.Horizontal)
         self._splitter.setChildrenCollapsible(False)

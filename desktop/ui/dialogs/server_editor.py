@@ -57,6 +57,7 @@ class ServerEditor(QDialog):
         self._old: Entry = {}
         self._parsed: dict[str, Entry] = {}
         self._pasted_values: Entry = {}
+        self.saved = ""
         self._name_typed = self._description_typed = False
         self.setWindowTitle(self.tr("Add a server") if name is None else self.tr("Edit {server}").format(server=name))
 
@@ -209,7 +210,8 @@ class ServerEditor(QDialog):
 
     async def _write(self) -> None:
         try:
-            for name, entry in (await self._entries()).items():
+            entries = await self._entries()
+            for name, entry in entries.items():
                 await asyncio.to_thread(
                     server_config.add_server, self._core.servers_file, name, entry, replace=self._changes is not None
                 )
@@ -219,6 +221,7 @@ class ServerEditor(QDialog):
             self._fault.setText(f"{words.detail} {words.remedy}" if len(self._parsed) > 1 else words.detail)
             self._fault.show()
             return
+        self.saved = next(iter(entries))
         self.accept()
 
     async def _entries(self) -> dict[str, Entry]:

@@ -63,7 +63,9 @@ class ServersPanel(QWidget):
         self._add = flat_button("add", self.tr("Add a server"), text=self.tr("Add"))
         self._add.clicked.connect(self.add_server)
         head = QHBoxLayout()
+        head.setSpacing(theme.SPACING)
         self._count = PlainLabel(tone="muted", wrap=False)
+        head.addWidget(PlainLabel(self.tr("Servers"), bold=True, wrap=False))
         head.addWidget(self._count, 1)
         head.addWidget(self._add)
 
@@ -287,6 +289,8 @@ class ServersPanel(QWidget):
         editor = ServerEditor(self._core, name, self.window())
         if await tasks.opened(editor):
             await self._reload()
+            self._draw()
+            self.focus_server(editor.saved)
 
     async def _remove(self, name: str) -> None:
         question = self.tr("Remove {server}?").format(server=name)
