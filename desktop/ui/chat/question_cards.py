@@ -110,7 +110,7 @@ class OptionButton(QAbstractButton):
         self.setText(button_text(self._label))
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Minimum)
         self.setAccessibleName(f"{key} {self._label}".strip())
         self.setAccessibleDescription(self._detail)
         self.setToolTip(plain_tool_tip(f"{self._label}\n{self._detail}".strip()))

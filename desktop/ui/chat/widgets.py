@@ -86,7 +86,7 @@ class Card(QFrame):
     def __init__(self, ground: str = "card", line: str = "border", parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._ground, self._line = ground, line
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Minimum)
 
     def set_colors(self, ground: str, line: str) -> None:
         if (ground, line) != (self._ground, self._line):
