@@ -94,8 +94,9 @@ async def test_a_killed_deskhand_has_kept_all_but_the_last_250_ms_and_goes_on(pa
                     await asyncio.sleep(0.3)
             await window.type("go on")
             await window.key("Return")
-            await until(lambda: _answer(paths) == "Going on.")
-        assert all(message["finished"] for message in messages(paths))
+            await until(
+                lambda: _answer(paths) == "Going on." and all(message["finished"] for message in messages(paths))
+            )
         assert [message["role"] for message in messages(paths)] == ["user", "assistant", "user", "assistant"]
         sent = server.requests[-1].messages
         assert [message["role"] for message in sent if message["role"] != "system"] == ["user", "assistant", "user"]
