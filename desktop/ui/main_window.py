@@ -55,6 +55,8 @@ class MainWindow(QMainWindow):
         self.panels = QTabWidget()
         self.panels.setDocumentMode(True)
         self.panels.setTabBarAutoHide(True)  # a panel says itself what it is
+        self.panels.setFocusProxy(None)  # Tab goes to the bar itself; one that is hidden would swallow it
+        self.panels.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.panels.addTab(self.servers, self.tr("Servers"))
         self._splitter = _Splitter(Qt.Orientation.Horizontal)
         self._splitter.setChildrenCollapsible(False)

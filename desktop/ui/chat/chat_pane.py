@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import aclosing
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, QTimer, Signal
@@ -411,31 +412,29 @@ class ChatPane(QWidget):
         else:
             self.settings_requested.emit()
 
-    def _tab_stops(self) -> list[QWidget]:
-        """What Tab walks through, in the order in which it is seen: Qt's own order is that of making."""
-        inside = [self._messages]
+    def _order_tab_stops(self) -> None:
+        """Has Tab walk in the order that is seen: Qt's own is the order of making, and messages are made as they come."""
+        inside: list[QWidget] = [*self._header.findChildren(QWidget), self._messages]
         for place in (*self._messages.places(), self._empty, self._below):
             inside += [place, *place.findChildren(QWidget)]
-        return [widget for widget in (*self._header.findChildren(QWidget), *inside) if _is_stop(widget)]
+        window = self.window()
+        stops = [
+            widget
+            for widget in inside
+            if widget.focusPolicy() & Qt.FocusPolicy.TabFocus
+            and widget.focusProxy() is None
+            and widget.window() is window
+        ]
+        for before, after in pairwise(stops):
+            QWidget.setTabOrder(before, after)
 
     def focusNextPrevChild(self, next: bool) -> bool:
-        stops, focused = self._tab_stops(), QApplication.focusWidget()
-        if focused not in stops:
-            return super().focusNextPrevChild(next)
-        index = stops.index(focused) + (1 if next else -1)
-        stop = stops[index] if 0 <= index < len(stops) else self._beside(focused, next) or stops[index % len(stops)]
-        stop.setFocus(Qt.FocusReason.TabFocusReason if next else Qt.FocusReason.BacktabFocusReason)
-        self._messages.keep_in_view(stop)
-        return True
-
-    def _beside(self, last: QWidget, forward: bool) -> QWidget | None:
-        """What comes after the chat's last stop, outside of it."""
-        widget = last.nextInFocusChain() if forward else last.previousInFocusChain()
-        while widget is not None and widget is not last:
-            if _is_stop(widget) and widget is not self and not self.isAncestorOf(widget):
-                return widget
-            widget = widget.nextInFocusChain() if forward else widget.previousInFocusChain()
-        return None
+        self._order_tab_stops()
+        moved = super().focusNextPrevChild(next)
+        focused = QApplication.focusWidget()
+        if focused is not None:
+            self._messages.keep_in_view(focused)
+        return moved
 
     def focusInEvent(self, event: QFocusEvent) -> None:
         self._composer.setFocus(event.reason())
@@ -447,10 +446,6 @@ class ChatPane(QWidget):
             self._messages.page(1 if event.key() == Qt.Key.Key_PageDown else -1)
         else:
             super().keyPressEvent(event)
-
-
-def _is_stop(widget: QWidget) -> bool:
-    return bool(widget.focusPolicy() & Qt.FocusPolicy.TabFocus) and widget.isVisible() and widget.isEnabled()
 
 
 class _Waiting(Card):
