@@ -55,7 +55,8 @@ class MainWindow(QMainWindow):
         self.panels = QTabWidget()
         self.panels.setDocumentMode(True)
         self.panels.setTabBarAutoHide(True)  # a panel says itself what it is
-        self.panels.setFocusProxy(None)  # Tab goes to the bar itself; one that is hidden would swallow it
+        # Tab goes to the bar itself; one that is hidden would swallow it.
+        self.panels.setFocusProxy(None)  # type: ignore[arg-type]  # Qt takes none
         self.panels.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.panels.addTab(self.servers, self.tr("Servers"))
         self._splitter = _Splitter(Qt.Orientation.Horizontal)
