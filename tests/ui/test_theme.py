@@ -82,11 +82,11 @@ def test_texts_of_the_table_are_readable_on_every_background(dark: bool) -> None
 
 def test_applying_a_scheme_changes_what_is_on_the_screen(qtbot: QtBot) -> None:
     theme.apply("light")
-    label, button = PlainLabel("failed", tone="error"), QToolButton()
+    window = QWidget()
+    qtbot.addWidget(window)
+    label, button = PlainLabel("failed", window, tone="error"), QToolButton(window)
     icons.set_icon(button, "add")
-    qtbot.addWidget(label)
-    qtbot.addWidget(button)
-    label.show()
+    window.show()
     light_icon = button.icon().pixmap(16, 16).toImage()
     assert not theme.is_dark()
     assert label.palette().color(Role.WindowText).name() == theme.LIGHT.error
@@ -100,10 +100,10 @@ def test_applying_a_scheme_changes_what_is_on_the_screen(qtbot: QtBot) -> None:
 def test_the_font_size_changes_labels_too_and_back(qtbot: QtBot) -> None:
     theme.apply("light")
     normal = QApplication.font().pointSizeF()
-    plain, title = PlainLabel("text"), PlainLabel("title", scale=1.5)
-    for label in (plain, title):
-        qtbot.addWidget(label)
-        label.show()
+    window = QWidget()
+    qtbot.addWidget(window)
+    plain, title = PlainLabel("text", window), PlainLabel("title", window, scale=1.5)
+    window.show()
     theme.apply("light", font_size=20)
     qtbot.waitUntil(lambda: plain.font().pointSizeF() == 20)
     qtbot.waitUntil(lambda: title.font().pointSizeF() == 30)
