@@ -1,6 +1,7 @@
 """Builds the assistant and the host and joins them. Used by the window (``app.py``) and the command line (``cli.py``).
 
-The constructor is light, so that the window shows at once; `start` imports the MCP host in a thread and builds the rest.
+The constructor is light, so that the window shows at once; `start` imports the turn, the models and the MCP host in a thread
+and builds the rest.
 """
 
 from __future__ import annotations
@@ -12,19 +13,17 @@ from typing import TYPE_CHECKING, Any
 from desktop import processes
 from desktop.assistant.approval import Approvals, Approver
 from desktop.assistant.asking import Asker
-from desktop.assistant.guide import Guide
 from desktop.assistant.history import History
-from desktop.assistant.language_model import LanguageModel
-from desktop.assistant.litellm_model import LitellmModel
-from desktop.assistant.model_list import credential_name
 from desktop.assistant.results import ResultStore
-from desktop.assistant.turn import Assistant
 from desktop.credentials import Credentials
 from desktop.paths import Paths
 from desktop.settings import Settings
 from desktop.signals import Signal
 
 if TYPE_CHECKING:
+    from desktop.assistant.language_model import LanguageModel
+    from desktop.assistant.litellm_model import LitellmModel
+    from desktop.assistant.turn import Assistant
     from desktop.host.access import ServerAccess
     from desktop.host.catalog import ServerCatalog
     from desktop.host.host import Host
@@ -67,7 +66,7 @@ class Core:
         """
         sweeps = (asyncio.to_thread(self.results.sweep), asyncio.to_thread(processes.sweep_orphans))
         await asyncio.gather(self.history.open(), *sweeps)
-        modules = await asyncio.to_thread(_import_host)
+        modules = await asyncio.to_thread(_import_the_rest)
         configuration = await asyncio.to_thread(modules.read_configuration, self.servers_file)
         self.host = modules.Host(
             configuration,
@@ -82,7 +81,7 @@ class Core:
         )
         self.catalog = modules.ServerCatalog(self.host)
         self.access = modules.ServerAccess(self.host, self.catalog)
-        self.assistant = Assistant(
+        self.assistant = modules.Assistant(
             catalog=self.catalog,
             runner=self.access,
             reader=self.access,
@@ -101,6 +100,8 @@ class Core:
 
     async def language_model(self) -> LanguageModel:
         """The chosen model with its key, or Guide. Raises AssistantError when the keyring is locked."""
+        from desktop.assistant.guide import Guide
+
         values = self.settings.values
         if not values.model:
             return Guide(self._asker)
@@ -111,6 +112,9 @@ class Core:
 
         The same object while none of them changes: a model remembers which tools its provider refused.
         """
+        from desktop.assistant.litellm_model import LitellmModel
+        from desktop.assistant.model_list import credential_name
+
         chosen = (name, api_base, await self.credentials.get(credential_name(name, api_base)) or "")
         if self._model is None or self._model[0] != chosen:
             self._model = chosen, LitellmModel(name, api_base=api_base, api_key=chosen[2])
@@ -141,9 +145,12 @@ class Core:
         ]
 
 
-def _import_host() -> Any:
+def _import_the_rest() -> Any:
     from types import SimpleNamespace
 
+    import desktop.assistant.guide
+    import desktop.assistant.litellm_model  # noqa: F401  # so that the first message need not wait for them
+    from desktop.assistant.turn import Assistant
     from desktop.host.access import ServerAccess
     from desktop.host.builtin_server import builtin_server
     from desktop.host.catalog import ServerCatalog
@@ -152,6 +159,7 @@ def _import_host() -> Any:
     from desktop.host.server_config import read_configuration
 
     return SimpleNamespace(
+        Assistant=Assistant,
         ServerAccess=ServerAccess,
         builtin_server=builtin_server,
         ServerCatalog=ServerCatalog,
