@@ -1,24 +1,20 @@
-"""The chat: header, messages, composer, and the turns that run. Used by the main window.
+"""The chat: header, messages, composer. Used by the main window.
 
-Each conversation runs its turn in a task of its own: looking at another one doesn't stop it, coming back shows it as it is. The
-events of a turn only say what to draw anew; what is drawn is the conversation itself.
+Looking at another conversation does not stop a turn (``turns.py``); coming back shows it as it is. The events of a turn only say
+what to draw anew; what is drawn is the conversation itself.
 """
 
 from __future__ import annotations
 
-import asyncio
-from contextlib import aclosing
-from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QFocusEvent, QKeyEvent, QPalette
-from PySide6.QtWidgets import QApplication, QFrame, QHBoxLayout, QPushButton, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QApplication, QFrame, QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
-from desktop.assistant.conversation import Choice, Conversation, Form, Notice, Text, ToolCall
+from desktop.assistant.conversation import Choice, Conversation, Form, Notice, ToolCall
 from desktop.assistant.events import MessageStarted, PartAdded, ToolsActivated, TurnEvent, TurnFinished
-from desktop.errors import AssistantError, Diagnostic
+from desktop.errors import Diagnostic
 from desktop.ui import model_menu, tasks, theme
 from desktop.ui.chat.answers import PersonAnswers
 from desktop.ui.chat.chat_header import ChatHeader
@@ -26,9 +22,10 @@ from desktop.ui.chat.composer import Composer
 from desktop.ui.chat.empty_state import EmptyState
 from desktop.ui.chat.message_list import MessageList
 from desktop.ui.chat.message_widget import GUIDE, NoticeView, Surroundings, model_label
+from desktop.ui.chat.strips import Attention, Unsent
 from desktop.ui.chat.tool_call_card import ToolCallCard
-from desktop.ui.chat.widgets import Card
-from desktop.ui.labels import PlainLabel
+from desktop.ui.chat.turns import Run, Turns
+from desktop.ui.chat.widgets import order_tab_stops
 
 if TYPE_CHECKING:
     from desktop.core import Core
@@ -36,23 +33,10 @@ if TYPE_CHECKING:
 _WIDEST_COMPOSER = 800
 
 
-@dataclass(slots=True)
-class _Run:
-    """A turn, from Enter to its end."""
-
-    conversation: Conversation
-    text: str
-    first: int
-    """Messages that were there before."""
-    task: asyncio.Task[None] | None = None
-    began: bool = False
-    """The assistant has taken the text: it is in the conversation."""
-
-
 class ChatPane(QWidget):
     """Signals:
     conversation_changed(str): The shown conversation is another one now, or has another title; its id.
-    running_changed(object): The ids of conversations whose turn runs, and of those that wait for the person.
+    running_changed(object, object): The ids of conversations whose turn runs, and of those that wait for the person.
     model_menu_requested: The person wants to choose who answers.
     settings_requested: The remedy for what went wrong is in the settings.
     server_requested(str): It is at a server, by name.
@@ -69,7 +53,10 @@ class ChatPane(QWidget):
         self._core = core
         self._answers = answers
         self._conversation = Conversation()
-        self._runs: dict[str, _Run] = {}
+        self._turns = Turns(core, self)
+        self._turns.began.connect(self._began)
+        self._turns.changed.connect(self._take)
+        self._turns.ended.connect(self._ended)
         self._drafts: dict[str, str] = {}
         self._faults: dict[str, Diagnostic] = {}
         self._offered: set[str] = set()  # questions that had the focus
@@ -92,9 +79,8 @@ class ChatPane(QWidget):
         self._middle.addWidget(self._empty)
         self._middle.addWidget(self._messages)
         self._strip = QVBoxLayout()
-        self._attention = _Attention()
+        self._attention = Attention()
         self._attention.show_requested.connect(self.show_waiting_call)
-        self._attention.hide()
         self._composer = Composer()
         self._composer.sent.connect(self.send)
         self._composer.stopped.connect(self.stop)
@@ -144,11 +130,11 @@ class ChatPane(QWidget):
     @property
     def busy(self) -> bool:
         """Whether a turn of the shown conversation runs."""
-        return self._conversation.id in self._runs
+        return self._turns.of(self._conversation.id) is not None
 
     def open_conversation(self, conversation: Conversation) -> None:
         """Shows a conversation; one whose turn runs is shown as it is, whatever was loaded."""
-        run = self._runs.get(conversation.id)
+        run = self._turns.of(conversation.id)
         self._switch(run.conversation if run is not None else conversation)
 
     def new_conversation(self) -> None:
@@ -158,9 +144,7 @@ class ChatPane(QWidget):
 
     def forget(self, conversation_id: str) -> None:
         """A conversation is deleted: its turn stops, and it is not shown any more."""
-        run = self._runs.get(conversation_id)
-        if run is not None and run.task is not None:
-            run.task.cancel()
+        self._turns.stop(conversation_id)
         self._drafts.pop(conversation_id, None)
         if self._conversation.id == conversation_id:
             self._switch(Conversation())
@@ -169,39 +153,23 @@ class ChatPane(QWidget):
         """Runs a turn of the shown conversation with what the person says; nothing while one runs, or for blank text."""
         if self.busy or not text.strip():
             return
-        conversation = self._conversation
-        run = _Run(conversation, text, len(conversation.messages))
-        self._runs[conversation.id] = run
-        self._faults.pop(conversation.id, None)
+        self._faults.pop(self._conversation.id, None)
         self._composer.clear()
-        run.task = tasks.start(self._run(run), on_error=self)
-        run.task.add_done_callback(lambda _: self._ended(run))
+        self._turns.start(self._conversation, text)
         self._messages.follow()
         self._runs_changed()
         self._show_state()
 
     def stop(self) -> None:
         """Stops the shown conversation's turn."""
-        run = self._runs.get(self._conversation.id)
-        if run is not None and run.task is not None:
-            run.task.cancel()
+        self._turns.stop(self._conversation.id)
 
-    async def _run(self, run: _Run) -> None:
+    def _began(self, run: Run) -> None:
+        if run.conversation is self._conversation:
+            self._show_state()
+
+    def _take(self, run: Run, event: TurnEvent) -> None:
         conversation = run.conversation
-        try:
-            await self._core.ready()
-            model = await self._core.language_model()
-            parts = [Text(run.text)]
-            async with aclosing(self._core.assistant.turn(conversation, model, parts)) as events:
-                async for event in events:
-                    if not run.began:
-                        run.began = True
-                        self._show_if_shown(conversation)
-                    self._take(conversation, event)
-        except AssistantError as error:
-            self._faults[conversation.id] = error.diagnostic
-
-    def _take(self, conversation: Conversation, event: TurnEvent) -> None:
         if conversation is not self._conversation:
             return
         match event:
@@ -222,14 +190,14 @@ class ChatPane(QWidget):
                 pass
         self._messages.touch(conversation.messages[-1])
 
-    def _ended(self, run: _Run) -> None:
-        """After the task, also one that was cancelled before it began."""
-        del self._runs[run.conversation.id]
+    def _ended(self, run: Run) -> None:
         self._runs_changed()
-        if not run.began and not (self._draft(run.conversation.id)).strip():
+        if run.fault is not None:
+            self._faults[run.conversation.id] = run.fault
+        if not run.began and not self._draft(run.conversation.id).strip():
             self._set_draft(run.conversation.id, run.text)  # nothing is lost
         if run.conversation is self._conversation:
-            for message in run.conversation.messages[run.first :]:
+            for message in run.messages:
                 self._messages.touch(message)
             self._messages.draw_now()
             self._header.show_conversation(run.conversation)
@@ -256,10 +224,6 @@ class ChatPane(QWidget):
         self._show_conversation()
         self.conversation_changed.emit(conversation.id)
 
-    def _show_if_shown(self, conversation: Conversation) -> None:
-        if conversation is self._conversation:
-            self._show_state()
-
     def _show_conversation(self) -> None:
         self._messages.show_conversation(self._conversation, self._surroundings())
         self._header.show_conversation(self._conversation)
@@ -273,13 +237,13 @@ class ChatPane(QWidget):
             self._answers,
             self._remedy,
             self._send_again,
-            is_running=lambda: conversation.id in self._runs,
+            is_running=lambda: self._turns.of(conversation.id) is not None,
             width=self._messages.content_width,
         )
 
     def _show_state(self) -> None:
         """Which of the parts are there: a greeting or messages, what keeps a message from being sent, Send or Stop."""
-        run = self._runs.get(self._conversation.id)
+        run = self._turns.of(self._conversation.id)
         empty = not self._conversation.messages
         self._middle.setCurrentWidget(self._empty if empty else self._messages)
         if empty:
@@ -291,7 +255,7 @@ class ChatPane(QWidget):
                 widget.deleteLater()
         fault = self._faults.get(self._conversation.id)
         if run is not None and not run.began:
-            self._strip.addWidget(_Waiting(run.text, ready=self._is_ready))
+            self._strip.addWidget(Unsent(run.text, ready=self._is_ready))
         elif fault is not None:
             self._strip.addWidget(NoticeView(Notice(fault), self._surroundings()))
         self._composer.set_busy(run is not None)
@@ -356,8 +320,9 @@ class ChatPane(QWidget):
                     card.focus_question()
 
     def _runs_changed(self) -> None:
-        waiting = {id_ for id_, run in self._runs.items() if self._waits_for_person(run.conversation)}
-        self.running_changed.emit(set(self._runs), waiting)
+        running = [run.conversation for run in self._turns.running]
+        waiting = {each.id for each in running if self._waits_for_person(each)}
+        self.running_changed.emit({each.id for each in running}, waiting)
 
     def _waits_for_person(self, conversation: Conversation) -> bool:
         answers = self._answers
@@ -412,24 +377,8 @@ class ChatPane(QWidget):
         else:
             self.settings_requested.emit()
 
-    def _order_tab_stops(self) -> None:
-        """Has Tab walk in the order that is seen: Qt's own is the order of making, and messages are made as they come."""
-        inside: list[QWidget] = [*self._header.findChildren(QWidget), self._messages]
-        for place in (*self._messages.places(), self._empty, self._below):
-            inside += [place, *place.findChildren(QWidget)]
-        window = self.window()
-        stops = [
-            widget
-            for widget in inside
-            if widget.focusPolicy() & Qt.FocusPolicy.TabFocus
-            and widget.focusProxy() is None
-            and widget.window() is window
-        ]
-        for before, after in pairwise(stops):
-            QWidget.setTabOrder(before, after)
-
     def focusNextPrevChild(self, next: bool) -> bool:
-        self._order_tab_stops()
+        order_tab_stops((self._header, self._messages, *self._messages.places(), self._empty, self._below))
         moved = super().focusNextPrevChild(next)
         focused = QApplication.focusWidget()
         if focused is not None:
@@ -446,43 +395,3 @@ class ChatPane(QWidget):
             self._messages.page(1 if event.key() == Qt.Key.Key_PageDown else -1)
         else:
             super().keyPressEvent(event)
-
-
-class _Waiting(Card):
-    """What was sent and can't be taken yet."""
-
-    def __init__(self, text: str, *, ready: bool) -> None:
-        super().__init__("info_background", "")
-        state = self.tr("Sending…") if ready else self.tr("Deskhand is starting; your message is sent in a moment.")
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(12, theme.SPACING, 12, theme.SPACING)
-        layout.setSpacing(theme.SPACING // 2)
-        layout.addWidget(PlainLabel(state, tone="muted"))
-        layout.addWidget(PlainLabel(" ".join(text[:400].split()), wrap=True))
-
-
-class _Attention(Card):
-    """Says that a decision is waited for, where that can't be seen.
-
-    Signals:
-        show_requested: It is to be shown.
-    """
-
-    show_requested = Signal()
-
-    def __init__(self) -> None:
-        super().__init__("warning_background", "")
-        self._label = PlainLabel(tone="warning", wrap=False)
-        show = QPushButton(self.tr("Show"))
-        show.setAutoDefault(False)
-        show.clicked.connect(self.show_requested)
-        layout = QHBoxLayout(self)
-        layout.setContentsMargins(12, 4, 4, 4)
-        layout.addWidget(self._label, 1)
-        layout.addWidget(show)
-
-    def show_count(self, count: int) -> None:
-        """`count`: of calls that wait; 0 hides it."""
-        one = self.tr("A call waits for your decision")
-        self._label.setText(one if count == 1 else self.tr("{count} calls wait for your decision").format(count=count))
-        self.setVisible(count > 0)

@@ -7,7 +7,8 @@ mnemonic.
 from __future__ import annotations
 
 import html
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from itertools import pairwise
 
 from PySide6.QtCore import QEvent, QObject, QRectF, QSize, Qt, QTimer
 from PySide6.QtGui import QColor, QFocusEvent, QGuiApplication, QIcon, QPainter, QPaintEvent, QPalette, QPen
@@ -254,3 +255,20 @@ class ProgressLine(QProgressBar):
             done.moveRight(self.width())
         painter.setBrush(QColor(theme.colors().running))
         painter.drawRoundedRect(done, 2, 2)
+
+
+def order_tab_stops(places: Iterable[QWidget]) -> None:
+    """Has Tab walk through widgets and what is in them in this order; what is in several comes with the last of them.
+
+    Qt's own order is that of making, which is another one where widgets are made as messages come.
+    """
+    stops = [
+        widget
+        for place in places
+        for widget in (place, *place.findChildren(QWidget))
+        if widget.focusPolicy() & Qt.FocusPolicy.TabFocus
+        and widget.focusProxy() is None
+        and widget.window() is place.window()
+    ]
+    for before, after in pairwise(reversed(dict.fromkeys(reversed(stops)))):
+        QWidget.setTabOrder(before, after)
