@@ -193,7 +193,7 @@ async def test_a_server_that_ends_shows_stage_status_last_lines_and_the_next_ste
     allow(panel, "broken")
     await until(lambda: "Failed" in seen(row(panel, "broken")))
     text = seen(row(panel, "broken"))
-    assert "It started, but no connection came about. The server's process ended with status 3." in text
+    assert "No connection came about. The server's process ended with status 3." in text
     assert "loading\nboom: no <b>token</b>" in text
     steps = [each.text() for each in row(panel, "broken").findChildren(QPushButton) if each.isVisible()]
     assert steps == ["Reconnect", "Log", "Edit"]

@@ -218,7 +218,7 @@ class ModelsPage(_Page):
         complete = bool(self._model.currentText().strip())
         if chosen is OPENAI_COMPATIBLE:
             complete = complete and links.check(self._address.text().strip()) is not None
-        self._use.setEnabled(chosen is None or complete)
+        self._use.setEnabled(complete if chosen is not None else bool(self._core.settings.values.model))
         self._use.setText(tr("Use Guide") if chosen is None else tr("Use this model"))
         self._fault.hide()
         self._pause.start()
@@ -280,6 +280,7 @@ class ModelsPage(_Page):
                 return
         model_menu.choose(self._core.settings, name, api_base, self)
         self._show_in_use()
+        self._changed()
         await self._look_for_key()
 
     async def _forget_key(self) -> None:

@@ -145,7 +145,7 @@ def _stage(failure: Failure) -> str:
         case "start":
             return tr("It did not start.")
         case "handshake":
-            return tr("It started, but no connection came about.")
+            return tr("No connection came about.")
         case "list":
             return tr("It is there, but its list could not be read.")
         case "running":
