@@ -87,7 +87,7 @@ class _Call:
         """Whether the arguments that have come are JSON."""
         try:
             json.loads(self.arguments)
-        except ValueError:
+        except (ValueError, RecursionError):
             return False
         return True
 

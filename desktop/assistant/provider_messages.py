@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from typing import Any
+from typing import Any, cast
 
 from desktop.assistant.conversation import Image, Message, Text, ToolCall
 from desktop.assistant.language_model import ModelRequest, ToolSpec
@@ -28,7 +28,7 @@ def to_messages(request: ModelRequest, *, provider: str, images: bool) -> list[d
         messages += (
             _of_user(message, images) if message.role == "user" else _of_assistant(message, provider, images, ids)
         )
-    return messages
+    return [_sendable(message) for message in messages]
 
 
 def to_tools(tools: list[ToolSpec]) -> list[dict[str, Any]]:
@@ -39,6 +39,24 @@ def to_tools(tools: list[ToolSpec]) -> list[dict[str, Any]]:
         }
         for each in tools
     ]
+
+
+def _sendable(value: Any) -> Any:
+    """The value with whole characters: halves that came in two deltas are joined, a lone one becomes U+FFFD.
+
+    Models send such as escapes of JSON; no request can hold one, so a single one would end the conversation for good.
+    """
+    if isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        return value
+    if isinstance(value, dict):
+        return {key: _sendable(each) for key, each in cast("dict[str, Any]", value).items()}
+    if isinstance(value, list):
+        return [_sendable(each) for each in cast("list[Any]", value)]
+    return value
 
 
 def _of_user(message: Message, images: bool) -> list[dict[str, Any]]:
@@ -111,7 +129,7 @@ def _arguments(call: ToolCall) -> str:
     """Arguments that are no JSON object were answered with an error; some providers refuse to see them again."""
     try:
         return call.arguments if isinstance(json.loads(call.arguments), dict) else "{}"
-    except ValueError:
+    except (ValueError, RecursionError):
         return "{}"
 
 

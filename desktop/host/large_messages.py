@@ -41,6 +41,11 @@ _VERSION = rb'(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?'
 _RESPONSE_WITH_ID = re.compile(rb'\s*\{\s*%b"id"\s*:\s*%b\s*,\s*%b"(?:result|error)"' % (_VERSION, _ID, _VERSION))
 _RESPONSE = re.compile(rb'\s*\{\s*%b"(?:result|error)"' % _VERSION)
 _OWN = re.compile(rb'\s*\{\s*%b(?:"id"\s*:\s*%b\s*,\s*)?%b"(?:method|params)"' % (_VERSION, _ID, _VERSION))
+#: An escape for half a character, without the other half; an escaped backslash before it counts.
+_HALF_CHARACTER = re.compile(
+    rb"(?<!\\)((?:\\\\)*)(?:"
+    rb"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F][0-9a-fA-F]{2})"
+)
 _ID_AT_END = re.compile(rb'[{,]\s*"id"\s*:\s*%b\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*\Z' % _ID)
 
 
@@ -106,8 +111,8 @@ class IncomingMessage:
             if self._refused:
                 raise MessageRefused(self._refused, self._head, self._tail)
             if self._path is None:
-                return b"".join(self._pieces)
-            return await self._read(self._path)
+                return readable(b"".join(self._pieces))
+            return readable(await self._read(self._path))
         finally:
             self.discard()
 
@@ -142,6 +147,21 @@ class IncomingMessage:
     def _refuse(self, code: int) -> None:
         self._refused = code
         self.discard()
+
+
+def readable(message: bytes) -> bytes:
+    """The message with U+FFFD for what no parser takes: half a character and bytes that are no UTF-8.
+
+    Servers that cut a text in the midst of an emoji, or write the encoding of their system, send such; one character must not
+    cost the whole answer.
+    """
+    try:
+        message.decode()
+    except UnicodeDecodeError:
+        message = message.decode(errors="replace").encode()
+    if b"\\ud" in message or b"\\uD" in message:
+        message = _HALF_CHARACTER.sub(rb"\1\\ufffd", message)
+    return message
 
 
 def answered_request(head: bytes, tail: bytes) -> RequestId | None:

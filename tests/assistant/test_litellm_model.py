@@ -89,6 +89,24 @@ async def test_an_answer_comes_chunk_by_chunk_with_what_the_provider_told_of_its
     ]
 
 
+async def test_half_a_character_does_not_end_the_conversation(server: ModelServer) -> None:
+    server.script = [Answer(text="fine")]
+    call = ToolCall("1", SUM.name, '{"a": "\ud83d"}', output=ToolOutput("sum \ud83d"))
+    messages = [*HELLO, Message("assistant", [Text("cut \ud83d"), Text("\ud83d\ude00")]), Message("assistant", [call])]
+    await events_of(model_at(server), request([*messages, Message("user", [Text("go on")])]))
+    sent = server.requests[0].messages
+    assert "\ufffd" in sent[2]["content"]
+    assert sent[2]["content"].endswith("\U0001f600")
+    assert sent[4]["content"] == "sum \ufffd"
+
+
+async def test_arguments_nested_beyond_all_measure_do_not_end_the_conversation(server: ModelServer) -> None:
+    server.script = [Answer(text="fine")]
+    call = ToolCall("1", SUM.name, "[" * 100_000, output=ToolOutput("not valid"))
+    await events_of(model_at(server), request([*HELLO, Message("assistant", [call]), Message("user", [Text("go on")])]))
+    assert server.requests[0].messages[2]["tool_calls"][0]["function"]["arguments"] == "{}"
+
+
 async def test_tokens_are_not_guessed_where_the_provider_tells_none() -> None:
     assert await events_from([Answer(text="Hi")]) == [TextDelta("Hi"), AnswerFinished(Usage())]
 

@@ -327,6 +327,21 @@ async def test_an_answer_outside_the_protocol_fails_its_request_at_once(servers:
     assert servers.log.tail(1) == [answer]
 
 
+@pytest.mark.parametrize(
+    ("sent", "text"),
+    [
+        (rb'"cut \ud83d"', "cut \ufffd"),
+        (rb'"\ud83d\ude00\ude00 \\ud83d"', "\U0001f600\ufffd \\ud83d"),
+        (b'"caf\xe9"', "caf\ufffd"),
+    ],
+)
+async def test_half_a_character_does_not_cost_the_whole_answer(servers: Servers, sent: bytes, text: str) -> None:
+    answer = b'{"jsonrpc":"2.0","id":1,"result":{"text":%b}}\n' % sent
+    found = await messages(servers.transport(script(f"write({answer!r})\ntime.sleep(600)")), count=1)
+    assert isinstance(found[0], JSONRPCResponse)
+    assert found[0].result == {"text": text}
+
+
 async def test_an_argument_that_json_can_t_hold_fails_its_call_alone(servers: Servers) -> None:
     async with servers.client(hostile()) as (client, _):
         assert await code_of(client, "echo", text="half a character: \ud83d") == INVALID_PARAMS
