@@ -58,7 +58,10 @@ _UNFIT_IN_HEADER = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 #: No process takes them: NUL, and halves of a surrogate pair, which no encoding has.
 _UNFIT_FOR_PROCESS = re.compile("[\x00\ud800-\udfff]")
 #: Names of variables and headers whose values are secrets.
-_SECRET_KEY = re.compile(r"auth|cookie|credential|key|pass|secret|token", re.IGNORECASE)
+_SECRET_KEY = re.compile(r"auth|cookie|credential|key|pass|pat$|pwd|secret|token", re.IGNORECASE)
+#: Values that no log needs to hide whatever their name: words, numbers, paths, addresses without user and query.
+_ORDINARY_VALUE = re.compile(r"[A-Za-z_.-]*|[\d.:]*|(?:~|[A-Za-z]:)?[/\\].*|[a-z]+://[\w.:-]*(?:/[\w./-]*)?")
+_PASSWORD_IN_ADDRESS = re.compile(r"://[^/@:]*:([^/@]+)@")
 _VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _SECRET = re.compile(r"\$\{(keyring|input):([A-Za-z0-9_.-]{1,128})\}")
 #: In ``env`` and ``headers``, ``$VAR`` is a variable too, and ``$$`` and ``$!`` are the characters themselves.
@@ -237,10 +240,17 @@ async def resolve(
         resolved = {key: _expand_value(value, environ, secrets) for key, value in values.items()}
     except _Missing as missing:
         raise AssistantError.of(missing.diagnostic(server)) from None
-    for value in (*secrets.values(), *(value for key, value in resolved.items() if _SECRET_KEY.search(key))):
+    for value in (*secrets.values(), *(value for key, value in resolved.items() if _is_secret(key, value))):
         redact(value)
         redact(value.rpartition(" ")[2])  # of "Bearer …" the latter part
+        if password := _PASSWORD_IN_ADDRESS.search(value):
+            redact(password[1])
     return resolved
+
+
+def _is_secret(key: str, value: str) -> bool:
+    """Whether a value is kept out of logs: many a secret has a name that doesn't tell, such as DATABASE_URL."""
+    return bool(_SECRET_KEY.search(key)) or not _ORDINARY_VALUE.fullmatch(value)
 
 
 class _Invalid(Exception):

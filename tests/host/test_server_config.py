@@ -25,6 +25,7 @@ from desktop.host.server_config import (
     resolve,
     set_disabled,
 )
+from desktop.log import redacted
 
 SECRET = "s3cr3t-value"
 
@@ -331,6 +332,40 @@ async def test_values_are_resolved_for_use_and_stay_references_in_the_definition
         "D": f"{SECRET}/{SECRET}",
     }
     assert set(asked) == {keyring_name("a", "key")}
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("name", "value", "written", "logged"),
+    [
+        (
+            "DATABASE_URL",
+            "postgres://user:pw-canary-1@host/db",
+            "no login with pw-canary-1",
+            "no login with [redacted]",
+        ),
+        ("HOOK", "https://host/hook?x=canary-2", "GET https://host/hook?x=canary-2", "GET [redacted]"),
+        ("GITHUB_PAT", "canaryletters", "bad canaryletters", "bad [redacted]"),
+        ("PLAIN", "canary-3-0123456789", "bad canary-3-0123456789", "bad [redacted]"),
+        ("FOLDER", "/home/person/data-1", "no /home/person/data-1", "no /home/person/data-1"),
+        (
+            "SITE",
+            "https://host.example:8080/a/b",
+            "at https://host.example:8080/a/b",
+            "at https://host.example:8080/a/b",
+        ),
+        ("MODE", "production", "in production", "in production"),
+        ("PORT", "12345678", "port 12345678", "port 12345678"),
+    ],
+)
+async def test_no_log_shows_a_value_that_may_be_secret_whatever_its_name(
+    name: str, value: str, written: str, logged: str
+) -> None:
+    async def secret(_name: str) -> str | None:
+        return None
+
+    await resolve("a", {name: value}, secret, {})
+    assert redacted(written) == logged
 
 
 @pytest.mark.anyio
