@@ -26,6 +26,8 @@ _NOTICES: dict[str, tuple[Kind, ...]] = {
 _LIFETIME = 300.0
 #: Seconds in which notices are gathered before lists are read again: some servers send them in floods.
 _GATHERING = 0.2
+#: Seconds between the beginnings of two such readings: some servers say that a list changed whenever it is read.
+_RENEWAL_INTERVAL = 2.0
 #: Seconds before a server that could not be connected is tried again by a search of all servers.
 _RESPITE = 30.0
 _ATTEMPTS = 3
@@ -56,6 +58,7 @@ class ServerLists:
         self._to_renew: set[Kind] = set()
         self._renewing: asyncio.Task[object] | None = None
         self._gathering: asyncio.TimerHandle | None = None
+        self._next_renewal = 0.0
         self._failed_at: float | None = None
         self._was_connected = False
         connection.list_changed.connect(self._heard)
@@ -106,7 +109,8 @@ class ServerLists:
             if kind == "tool":
                 self._tools = {}
         if self._gathering is None:
-            self._gathering = asyncio.get_running_loop().call_later(_GATHERING, self._renew)
+            loop = asyncio.get_running_loop()
+            self._gathering = loop.call_at(max(loop.time() + _GATHERING, self._next_renewal), self._renew)
 
     def close(self) -> None:
         """Ends everything; whoever waits for a list gets ``cancelled``."""
@@ -135,20 +139,23 @@ class ServerLists:
         return dict(zip(kinds, found, strict=True))
 
     async def _list_one(self, kind: Kind) -> Diagnostic | None:
-        for _ in range(_ATTEMPTS):
+        for attempt in range(_ATTEMPTS):
             generation = self._generations[kind]
             try:
                 admitted = await self._read(kind)
             except AssistantError as error:
                 return error.diagnostic
-            if generation == self._generations[kind]:
+            is_current = generation == self._generations[kind]
+            if is_current or attempt == _ATTEMPTS - 1:
+                # A server that never stops saying that its list changed: what it said last is used, and soon read again.
                 self._known[kind] = admitted
                 self._listed_at[kind] = self._clock()
-                self._to_renew.discard(kind)
+                if is_current:
+                    self._to_renew.discard(kind)
                 if kind == "tool":
                     self._tools = {tool.name: tool for tool in admitted.entries if isinstance(tool, ToolDefinition)}
-                return None
-        return self._diagnostic("list_incomplete", reason="it changes while it is read")
+                break
+        return None
 
     async def _read(self, kind: Kind) -> Admitted:
         """Lists entries of a kind and converts them, in a thread: there may be thousands."""
@@ -179,6 +186,7 @@ class ServerLists:
     def _renew(self) -> None:
         self._gathering = None
         if self._to_renew and self.connection.state.status == "connected":
+            self._next_renewal = asyncio.get_running_loop().time() + _RENEWAL_INTERVAL
             self._renewing = asyncio.create_task(self.ensure(tuple(self._to_renew)))
         else:
             self.changed.emit()

@@ -599,7 +599,7 @@ async def test_a_list_that_changed_while_it_was_read_is_read_again(make: MakeCat
     assert connection.asked == ["tools", "tools"]
 
 
-async def test_a_list_that_changes_whenever_it_is_read_is_given_up_after_three_times(make: MakeCatalog) -> None:
+async def test_a_list_that_changes_whenever_it_is_read_is_used_as_it_was_read_last(make: MakeCatalog) -> None:
     connection = server("s", mcp_tool("x"))
     catalog = make(ScriptedHost([connection]))
 
@@ -608,10 +608,19 @@ async def test_a_list_that_changes_whenever_it_is_read_is_given_up_after_three_t
         connection.meanwhile = change
 
     connection.meanwhile = change
-    assert await failure(catalog.tools("s")) == "list_incomplete"
-    assert connection.asked == ["tools"] * 3
-    connection.meanwhile = None
     assert [tool.name for tool in await catalog.tools("s")] == ["x"]
+    assert connection.asked == ["tools"] * 3
+
+
+async def test_notices_that_never_end_have_a_list_read_at_most_every_two_seconds(make: MakeCatalog) -> None:
+    connection = server("s", mcp_tool("x"))
+    catalog = make(ScriptedHost([connection]))
+    await catalog.tools("s")
+    began = time.monotonic()
+    for reading in (2, 3):
+        connection.list_changed.emit("tools")
+        await until(lambda reading=reading: len(connection.asked) == reading)
+    assert time.monotonic() - began >= 2
 
 
 async def test_after_a_notice_nothing_stale_is_found_when_the_list_can_not_be_read(make: MakeCatalog) -> None:
