@@ -15,7 +15,8 @@ from PySide6.QtWidgets import QApplication, QLineEdit, QMenu, QToolTip
 from desktop.assistant.conversation import Conversation, Message, Text
 from desktop.assistant.history import History
 from desktop.assistant.history_database import Summary
-from desktop.ui.chat.conversation_list import ConversationList, Role
+from desktop.ui.chat.conversation_list import ConversationList
+from desktop.ui.chat.conversation_rows import Role
 from tests.ui.person import click, seen, until
 
 pytestmark = pytest.mark.anyio
@@ -158,7 +159,9 @@ async def test_escape_answers_the_question_with_no(listed: Listed) -> None:
     await listed.add("Kept")
     listed.select("Kept")
     QTest.keyClick(listed.list.view, Qt.Key.Key_Delete)
-    QTest.keyClick(QApplication.focusWidget(), Qt.Key.Key_Escape)
+    focused = QApplication.focusWidget()
+    assert focused is not None
+    QTest.keyClick(focused, Qt.Key.Key_Escape)
     assert "for good?" not in seen(listed.list)
     assert listed.list.view.hasFocus()
     assert listed.deleted == []

@@ -21,11 +21,11 @@ from desktop.ui.chat.chat_header import ChatHeader
 from desktop.ui.chat.composer import Composer
 from desktop.ui.chat.empty_state import EmptyState
 from desktop.ui.chat.message_list import MessageList
-from desktop.ui.chat.message_widget import GUIDE, NoticeView, Surroundings, model_label
+from desktop.ui.chat.message_parts import GUIDE, NoticeView, Surroundings, model_label
 from desktop.ui.chat.strips import Attention, Unsent
 from desktop.ui.chat.tool_call_card import ToolCallCard
 from desktop.ui.chat.turns import Run, Turns
-from desktop.ui.chat.widgets import order_tab_stops
+from desktop.ui.chat.widgets import clear, order_tab_stops
 
 if TYPE_CHECKING:
     from desktop.core import Core
@@ -249,10 +249,7 @@ class ChatPane(QWidget):
         if empty:
             servers = self._core.catalog.servers() if self._is_ready else ()
             self._empty.show_what_is_there(servers, guide=self._is_guide, starting=not self._is_ready)
-        while (item := self._strip.takeAt(0)) is not None:
-            if (widget := item.widget()) is not None:
-                widget.hide()
-                widget.deleteLater()
+        clear(self._strip)
         fault = self._faults.get(self._conversation.id)
         if run is not None and not run.began:
             self._strip.addWidget(Unsent(run.text, ready=self._is_ready))

@@ -10,8 +10,8 @@ from PySide6.QtWidgets import QHBoxLayout, QPushButton, QScrollArea, QVBoxLayout
 
 from desktop.catalog_entries import ServerEntry
 from desktop.ui import theme
-from desktop.ui.chat.message_widget import GUIDE, model_label
-from desktop.ui.chat.widgets import button_text, plain_tool_tip
+from desktop.ui.chat.message_parts import GUIDE, model_label
+from desktop.ui.chat.widgets import button_text, clear, plain_tool_tip
 from desktop.ui.flow_layout import FlowLayout
 from desktop.ui.labels import PlainLabel
 from desktop.ui.messages import tr
@@ -63,10 +63,7 @@ class EmptyState(QScrollArea):
     def show_what_is_there(self, servers: Sequence[ServerEntry], *, guide: bool, starting: bool) -> None:
         """`guide`: no language model is chosen. `starting`: the servers are not known yet."""
         self._about.setText(_about(guide=guide))
-        while (item := self._suggestions.takeAt(0)) is not None:
-            if (widget := item.widget()) is not None:
-                widget.hide()
-                widget.deleteLater()
+        clear(self._suggestions)
         for text in [] if starting else suggestions(servers):
             button = _Suggestion(text)
             button.clicked.connect(lambda _=False, text=text: self.suggested.emit(text))

@@ -13,6 +13,7 @@ from desktop.ui.chat.code_block import CodeBlock
 from desktop.ui.chat.markdown_blocks import Block, BlockSplitter
 from desktop.ui.chat.stack_layout import StackLayout
 from desktop.ui.chat.text_view import TextView
+from desktop.ui.chat.widgets import discard
 
 #: Characters that are taken at a time, so that a long text that is there at once doesn't hold up the window.
 _PIECE = 8000
@@ -62,12 +63,12 @@ class MarkdownView(QWidget):
             if blocks[index].finished:
                 self._drawn_finished = index + 1
         while len(self._blocks) > len(blocks):
-            self._remove(self._blocks.pop())
+            discard(self._blocks.pop())
 
     def _draw_block(self, index: int, block: Block) -> None:
         kind = TextView if block.kind == "prose" else CodeBlock
         if index < len(self._blocks) and not isinstance(self._blocks[index], kind):
-            self._remove(self._blocks[index])
+            discard(self._blocks[index])
             del self._blocks[index]
         if index == len(self._blocks) or not isinstance(self._blocks[index], kind):
             expected = self.width() if self.isVisible() else self._expected_width
@@ -79,8 +80,3 @@ class MarkdownView(QWidget):
             view.set_code(block.source, language=block.language, finished=block.finished)
         else:
             view.markdown(block.source)
-
-    def _remove(self, view: QWidget) -> None:
-        self._layout.removeWidget(view)
-        view.hide()
-        view.deleteLater()

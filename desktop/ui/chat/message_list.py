@@ -14,9 +14,10 @@ from PySide6.QtWidgets import QFrame, QScrollArea, QScrollBar, QWidget
 
 from desktop.assistant.conversation import Conversation, Message
 from desktop.ui import theme
-from desktop.ui.chat.message_widget import MessageWidget, Surroundings
+from desktop.ui.chat.message_parts import Surroundings
+from desktop.ui.chat.message_widget import MessageWidget
 from desktop.ui.chat.stack_layout import StackLayout
-from desktop.ui.chat.widgets import RoundButton, SlimScrollBars, flat_button
+from desktop.ui.chat.widgets import RoundButton, SlimScrollBars, discard, flat_button
 
 #: Messages that are widgets at first, and how many more are loaded at a time.
 _NEWEST = 100
@@ -84,7 +85,7 @@ class MessageList(QScrollArea):
         self._dirty.clear()
         self._anchor = None
         for widget in self._widgets:
-            self._remove(widget)
+            discard(widget)
         self._widgets = []
         self._messages = conversation.messages if conversation is not None else []
         self._surroundings = surroundings
@@ -103,7 +104,7 @@ class MessageList(QScrollArea):
         self._layout.addWidget(widget)
         if self._follows and len(self._widgets) > _NEWEST + _MORE:
             for old in self._widgets[:_MORE]:
-                self._remove(old)
+                discard(old)
             del self._widgets[:_MORE]
             self._show_earlier_button()
         self.grown.emit()
@@ -183,11 +184,6 @@ class MessageList(QScrollArea):
         return MessageWidget(
             message, self._surroundings, with_name=with_name, ends_answer=ends_answer, parent=self._column
         )
-
-    def _remove(self, widget: MessageWidget) -> None:
-        self._layout.removeWidget(widget)
-        widget.hide()
-        widget.deleteLater()
 
     def _draw(self) -> None:
         started = time.monotonic()

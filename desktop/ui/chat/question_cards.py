@@ -15,7 +15,7 @@ from PySide6.QtWidgets import QAbstractButton, QSizePolicy, QVBoxLayout, QWidget
 from desktop.assistant.conversation import Choice, Form
 from desktop.ui import theme
 from desktop.ui.chat.answers import PersonAnswers
-from desktop.ui.chat.widgets import Card, ElidedLabel, button_text, plain_tool_tip
+from desktop.ui.chat.widgets import Card, ElidedLabel, button_text, clear, plain_tool_tip
 from desktop.ui.dialogs.tool_form import ToolForm
 from desktop.ui.labels import PlainLabel
 from desktop.visible_text import visible, visible_line
@@ -56,7 +56,7 @@ class ChoiceCard(Card):
         shown = self._answers.waits_for(self._choice.id), self._choice.answer
         if shown != self._shown:
             self._shown = shown
-            _clear(self._body)
+            clear(self._body)
             self._options = []
             (self._show_options if shown[0] else self._show_answer)()
 
@@ -200,7 +200,7 @@ class FormCard(Card):
         shown = self._answers.waits_for(self._form.id), self._form.answer
         if shown != self._shown:
             self._shown = shown
-            _clear(self._body)
+            clear(self._body)
             self._fields = None
             (self._show_form if shown[0] else self._show_answer)()
 
@@ -226,10 +226,3 @@ class FormCard(Card):
             self._body.addWidget(PlainLabel(more, tone="muted"))
         if not self._form.answer:
             self._body.addWidget(PlainLabel(self.tr("No arguments"), tone="muted"))
-
-
-def _clear(layout: QVBoxLayout) -> None:
-    while (item := layout.takeAt(0)) is not None:
-        if (widget := item.widget()) is not None:
-            widget.hide()
-            widget.deleteLater()

@@ -22,7 +22,7 @@ from desktop.ui.chat.approval_panel import ApprovalPanel
 from desktop.ui.chat.call_title import call_title
 from desktop.ui.chat.code_block import CodeView
 from desktop.ui.chat.result_view import Images, Outcome, Preview, Remedy, Rows, Section, SpilledRow, WholeResult
-from desktop.ui.chat.widgets import Card, ElidedLabel, Glyph, ProgressLine, flat_button
+from desktop.ui.chat.widgets import Card, ElidedLabel, Glyph, ProgressLine, discard, flat_button
 from desktop.ui.labels import PlainLabel
 from desktop.visible_text import visible, visible_line
 
@@ -121,8 +121,7 @@ class ToolCallCard(Card):
     def _refresh_waiting(self) -> None:
         request = self.pending_request()
         if self._approval is not None and self._approval.request is not request:
-            self._approval.hide()
-            self._approval.deleteLater()
+            discard(self._approval)
             self._approval = None
         if request is not None and self._approval is None:
             self._approval = ApprovalPanel(request, self._answers, self)
@@ -185,8 +184,7 @@ class ToolCallCard(Card):
 
     def _show_details(self) -> None:
         if self._details is not None:
-            self._details.hide()
-            self._details.deleteLater()
+            discard(self._details)
             self._details = None
         if self._preview is not None:
             self._preview.setVisible(not self._expanded)

@@ -16,6 +16,7 @@ from PySide6.QtWidgets import (
     QAbstractScrollArea,
     QFrame,
     QLabel,
+    QLayout,
     QProgressBar,
     QSizePolicy,
     QToolButton,
@@ -255,6 +256,23 @@ class ProgressLine(QProgressBar):
             done.moveRight(self.width())
         painter.setBrush(QColor(theme.colors().running))
         painter.drawRoundedRect(done, 2, 2)
+
+
+def discard(widget: QWidget) -> None:
+    """Takes a widget out of its layout and deletes it, unseen from now on."""
+    parent = widget.parentWidget()
+    if parent is not None and (layout := parent.layout()) is not None:
+        layout.removeWidget(widget)
+    widget.hide()
+    widget.deleteLater()
+
+
+def clear(layout: QLayout) -> None:
+    """Deletes the widgets of a layout."""
+    while (item := layout.takeAt(0)) is not None:
+        if (widget := item.widget()) is not None:
+            widget.hide()
+            widget.deleteLater()
 
 
 def order_tab_stops(places: Iterable[QWidget]) -> None:

@@ -6,42 +6,26 @@ Add a kind: a subclass of `Field` and a line in `make_field`.
 from __future__ import annotations
 
 import json
-import math
-import re
-from typing import Any, Final
+from typing import Any
 
-from PySide6.QtCore import QEvent, Qt, Signal
-from PySide6.QtGui import QFontDatabase, QKeyEvent, QPainter, QWheelEvent
+from PySide6.QtCore import Signal
 from PySide6.QtWidgets import (
     QCheckBox,
-    QComboBox,
-    QFrame,
     QHBoxLayout,
     QLineEdit,
-    QPlainTextEdit,
-    QStyle,
-    QStyleOptionFrame,
     QVBoxLayout,
     QWidget,
 )
 
 from desktop.ui import theme
+from desktop.ui.dialogs.form_controls import Lines, Options
+from desktop.ui.dialogs.form_schema import LONGEST_NUMBER, MISSING, as_json, limit_of, number_in, resolved, same, shown
 from desktop.ui.labels import PlainLabel
 from desktop.ui.messages import tr
 from desktop.visible_text import visible_line
 
-MISSING: Final = object()
-"""Instead of a value: nothing is entered, and nothing will be sent."""
-
 #: Options of a list to choose from; more are typed.
 _MOST_OPTIONS = 300
-#: References followed to find what a schema says.
-_MOST_REFERENCES = 16
-#: Lines of a text shown at once; more scroll.
-_MOST_LINES = 12
-#: Digits of a number.
-_LONGEST_NUMBER = 400
-_INTEGER = re.compile(r"[+-]?[0-9]+")
 
 
 class FieldError(Exception):
@@ -127,7 +111,7 @@ class TextField(Field):
 
     def __init__(self, name: str, schema: dict[str, Any], *, required: bool, parent: QWidget | None) -> None:
         super().__init__(name, schema, required=required, parent=parent)
-        self._edit = _Lines(self)
+        self._edit = Lines(self)
         self._edit.submitted.connect(self.submitted)
         self._take(self._edit)
 
@@ -139,15 +123,15 @@ class TextField(Field):
         text = self._edit.toPlainText()
         if not text:
             return self._nothing()
-        shortest, longest = _limit(self._schema, "minLength"), _limit(self._schema, "maxLength")
+        shortest, longest = limit_of(self._schema, "minLength"), limit_of(self._schema, "maxLength")
         if shortest is not None and len(text) < shortest:
-            raise FieldError(tr("Enter at least {count} characters.").format(count=_shown(shortest)))
+            raise FieldError(tr("Enter at least {count} characters.").format(count=shown(shortest)))
         if longest is not None and len(text) > longest:
-            raise FieldError(tr("Enter at most {count} characters.").format(count=_shown(longest)))
+            raise FieldError(tr("Enter at most {count} characters.").format(count=shown(longest)))
         return text
 
     def set_value(self, value: Any) -> None:
-        self._edit.setPlainText("" if value is MISSING else value if isinstance(value, str) else _json(value))
+        self._edit.setPlainText("" if value is MISSING else value if isinstance(value, str) else as_json(value))
 
 
 class NumberField(Field):
@@ -156,24 +140,24 @@ class NumberField(Field):
     def __init__(self, name: str, schema: dict[str, Any], *, required: bool, parent: QWidget | None) -> None:
         super().__init__(name, schema, required=required, parent=parent)
         self._edit = QLineEdit(self)
-        self._edit.setMaxLength(_LONGEST_NUMBER)
+        self._edit.setMaxLength(LONGEST_NUMBER)
         self._edit.returnPressed.connect(self.submitted)
         self._take(self._edit)
 
     def kind(self) -> str:
         kind = tr("whole number") if self._is_integer() else tr("number")
-        low, high = _limit(self._schema, "minimum"), _limit(self._schema, "maximum")
+        low, high = limit_of(self._schema, "minimum"), limit_of(self._schema, "maximum")
         if low is not None and high is not None:
-            return f"{kind}, {_shown(low)} – {_shown(high)}"
+            return f"{kind}, {shown(low)} – {shown(high)}"
         if low is not None:
-            return f"{kind}, ≥ {_shown(low)}"
-        return f"{kind}, ≤ {_shown(high)}" if high is not None else kind
+            return f"{kind}, ≥ {shown(low)}"
+        return f"{kind}, ≤ {shown(high)}" if high is not None else kind
 
     def value(self) -> Any:
         text = self._edit.text().strip()
         if not text:
             return self._nothing()
-        number = _number(text)
+        number = number_in(text)
         if number is None or (self._is_integer() and not isinstance(number, int)):
             raise FieldError(tr("Enter a whole number.") if self._is_integer() else tr("Enter a number."))
         for keyword, breaks, said in (
@@ -182,13 +166,13 @@ class NumberField(Field):
             ("exclusiveMinimum", lambda limit: number <= limit, tr("Enter more than {limit}.")),
             ("exclusiveMaximum", lambda limit: number >= limit, tr("Enter less than {limit}.")),
         ):
-            limit = _limit(self._schema, keyword)
+            limit = limit_of(self._schema, keyword)
             if limit is not None and breaks(limit):
-                raise FieldError(said.format(limit=_shown(limit)))
+                raise FieldError(said.format(limit=shown(limit)))
         return number
 
     def set_value(self, value: Any) -> None:
-        self._edit.setText("" if value is MISSING else _shown(value))
+        self._edit.setText("" if value is MISSING else shown(value))
 
     def _is_integer(self) -> bool:
         return self._schema.get("type") == "integer"
@@ -202,7 +186,7 @@ class OptionField(Field):
     ) -> None:
         super().__init__(name, schema, required=required, parent=parent)
         self._options: list[Any] = [*([] if required else [MISSING]), *options]
-        self._box = _Options(self)
+        self._box = Options(self)
         for option in self._options:
             self._box.addItem(tr("(not set)") if option is MISSING else self._named(option))
         if required and len(options) != 1:
@@ -216,13 +200,13 @@ class OptionField(Field):
         return self._options[index]
 
     def set_value(self, value: Any) -> None:
-        found = (index for index, option in enumerate(self._options) if option is value or _same(option, value))
+        found = (index for index, option in enumerate(self._options) if option is value or same(option, value))
         self._box.setCurrentIndex(next(found, -1))
 
     def _named(self, option: Any) -> str:
         if isinstance(option, bool):
             return tr("Yes") if option else tr("No")
-        return visible_line(option if isinstance(option, str) else _json(option), 200)
+        return visible_line(option if isinstance(option, str) else as_json(option), 200)
 
 
 class BooleanField(Field):
@@ -248,7 +232,7 @@ class ListField(Field):
     ) -> None:
         super().__init__(name, schema, required=required, parent=parent)
         self._items = items
-        self._edit = _Lines(self, enter_submits=False)
+        self._edit = Lines(self, enter_submits=False)
         self._edit.submitted.connect(self.submitted)
         self._take(self._edit)
 
@@ -260,18 +244,18 @@ class ListField(Field):
         if not lines:
             if not self.required:
                 return MISSING
-            if _limit(self._schema, "minItems"):
+            if limit_of(self._schema, "minItems"):
                 raise FieldError(tr("Enter a value."))
         return [self._item(line, number) for number, line in enumerate(lines, 1)]
 
     def set_value(self, value: Any) -> None:
         values = value if isinstance(value, list) else [] if value is MISSING else [value]
-        self._edit.setPlainText("\n".join(each if isinstance(each, str) else _json(each) for each in values))
+        self._edit.setPlainText("\n".join(each if isinstance(each, str) else as_json(each) for each in values))
 
     def _item(self, line: str, number: int) -> Any:
         match self._items.get("type"):
             case "integer" | "number" as type_:
-                value = _number(line.strip())
+                value = number_in(line.strip())
                 if value is None or (type_ == "integer" and not isinstance(value, int)):
                     raise FieldError(tr("Line {number} is no number.").format(number=number))
             case "boolean":
@@ -340,7 +324,7 @@ class JsonField(Field):
 
     def __init__(self, name: str, schema: dict[str, Any], *, required: bool, parent: QWidget | None) -> None:
         super().__init__(name, schema, required=required, parent=parent)
-        self._edit = _Lines(self, enter_submits=False, fixed=True)
+        self._edit = Lines(self, enter_submits=False, fixed=True)
         self._edit.submitted.connect(self.submitted)
         self._take(self._edit)
 
@@ -370,7 +354,7 @@ def make_field(
     name: str, schema: Any, root: dict[str, Any], *, required: bool, parent: QWidget, nested: bool = False
 ) -> Field:
     """The field for a property; `root` is the schema that its references lead into."""
-    said = _resolved(schema, root)
+    said = resolved(schema, root)
     options = said.get("enum") if "const" not in said else [said["const"]]
     if isinstance(options, list) and 0 < len(options) <= _MOST_OPTIONS:
         return OptionField(name, said, options, required=required, parent=parent)
@@ -384,145 +368,10 @@ def make_field(
         case "boolean":
             return OptionField(name, said, [True, False], required=required, parent=parent)
         case "array":
-            items = _resolved(said.get("items"), root)
+            items = resolved(said.get("items"), root)
             if items.get("type") in ("string", "integer", "number", "boolean"):
                 return ListField(name, said, items, required=required, parent=parent)
         case "object":
             if not nested and isinstance(said.get("properties"), dict) and 0 < len(said["properties"]) <= 20:
                 return GroupField(name, said, root, required=required, parent=parent)
     return JsonField(name, said, required=required, parent=parent)
-
-
-def _resolved(schema: Any, root: dict[str, Any]) -> dict[str, Any]:
-    """What a schema says itself: local references followed, "or null" taken for optional."""
-    said: dict[str, Any] = {}
-    for _ in range(_MOST_REFERENCES):
-        if not isinstance(schema, dict):
-            return said
-        said = {**schema, **{name: said[name] for name in ("title", "description", "default") if name in said}}
-        reference = said.pop("$ref", None)
-        if isinstance(reference, str):
-            schema = _local(reference, root)
-            continue
-        forms = next((said[each] for each in ("anyOf", "oneOf", "allOf") if isinstance(said.get(each), list)), [])
-        forms = [form for form in forms if not (isinstance(form, dict) and form.get("type") == "null")]
-        if len(forms) == 1 and "type" not in said:
-            schema = forms[0]
-            continue
-        if forms and all(isinstance(form, dict) and "const" in form for form in forms):
-            return said | {"enum": [form["const"] for form in forms]}
-        if isinstance(said.get("type"), list):
-            types = [each for each in said["type"] if each != "null"]
-            said["type"] = types[0] if len(types) == 1 else None
-        if said.get("default", MISSING) is None:
-            del said["default"]
-        return said
-    return {}
-
-
-def _local(reference: str, root: dict[str, Any]) -> Any:
-    if not reference.startswith("#/"):
-        return {}
-    place: Any = root
-    for part in reference[2:].split("/"):
-        place = place.get(part.replace("~1", "/").replace("~0", "~")) if isinstance(place, dict) else None
-    return place
-
-
-def _limit(schema: dict[str, Any], keyword: str) -> int | float | None:
-    limit = schema.get(keyword)
-    return limit if isinstance(limit, int | float) and not isinstance(limit, bool) else None
-
-
-def _number(text: str) -> int | float | None:
-    if len(text) > _LONGEST_NUMBER:
-        return None
-    if _INTEGER.fullmatch(text):
-        return int(text)
-    try:
-        number = float(text)
-    except ValueError:
-        return None
-    return number if math.isfinite(number) else None
-
-
-def _same(one: Any, other: Any) -> bool:
-    """Equal as JSON: 1 is not true."""
-    return type(one) is type(other) and one == other
-
-
-def _shown(value: Any) -> str:
-    return visible_line(value if isinstance(value, str) else _json(value), _LONGEST_NUMBER)
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
-
-
-class _Lines(QPlainTextEdit):
-    """Text that grows with its lines, in the frame of a line edit. Enter submits and Shift+Enter begins a line, or Ctrl+Enter
-    submits; Tab goes on.
-    """
-
-    submitted = Signal()
-
-    def __init__(self, parent: QWidget, *, enter_submits: bool = True, fixed: bool = False) -> None:
-        super().__init__(parent)
-        self._enter_submits = enter_submits
-        self._fewest = 1 if enter_submits else 3
-        self.setTabChangesFocus(True)
-        self.setFrameShape(QFrame.Shape.NoFrame)
-        self.setViewportMargins(2, 2, 2, 2)
-        self.viewport().setAutoFillBackground(False)
-        if fixed:
-            self.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))
-        self.document().documentLayout().documentSizeChanged.connect(self._fit)
-        self._fit()
-
-    def _fit(self) -> None:
-        wanted = round(self.document().size().height())
-        lines = min(_MOST_LINES, max(self._fewest, wanted))
-        bars = Qt.ScrollBarPolicy
-        self.setVerticalScrollBarPolicy(bars.ScrollBarAsNeeded if wanted > lines else bars.ScrollBarAlwaysOff)
-        height = lines * self.fontMetrics().lineSpacing() + 2 * int(self.document().documentMargin()) + 4
-        if height != self.minimumHeight():
-            self.setFixedHeight(height)
-
-    def event(self, event: QEvent) -> bool:
-        if event.type() == QEvent.Type.Paint:  # of the widget itself, around the viewport
-            option = QStyleOptionFrame()
-            option.initFrom(self)
-            option.lineWidth = 1  # type: ignore[assignment]
-            option.state |= QStyle.StateFlag.State_Sunken  # type: ignore[assignment, operator]
-            painter = QPainter(self)
-            self.style().drawPrimitive(QStyle.PrimitiveElement.PE_PanelLineEdit, option, painter, self)
-            painter.end()
-        return super().event(event)
-
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
-            modifiers = event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier
-            plain = modifiers == Qt.KeyboardModifier.NoModifier
-            if modifiers == Qt.KeyboardModifier.ControlModifier or (plain and self._enter_submits):
-                self.submitted.emit()
-                return
-        if event.key() == Qt.Key.Key_Escape:
-            event.ignore()
-            return
-        super().keyPressEvent(event)
-
-
-class _Options(QComboBox):
-    """A list that the wheel changes only while it has the focus: a form scrolls under the pointer."""
-
-    def __init__(self, parent: QWidget) -> None:
-        super().__init__(parent)
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
-        self.setMinimumContentsLength(12)
-
-    def wheelEvent(self, event: QWheelEvent) -> None:
-        if self.hasFocus():
-            super().wheelEvent(event)
-        else:
-            event.ignore()

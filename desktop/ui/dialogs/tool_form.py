@@ -17,7 +17,8 @@ from desktop.assistant import tool_arguments
 from desktop.errors import AssistantError
 from desktop.ui import messages, tasks, theme
 from desktop.ui.buttons import PrimaryButton
-from desktop.ui.dialogs.form_fields import MISSING, Field, FieldError, JsonField, make_field
+from desktop.ui.dialogs.form_fields import Field, FieldError, JsonField, make_field
+from desktop.ui.dialogs.form_schema import MISSING
 from desktop.ui.labels import PlainLabel
 
 #: Fields; a schema with more is edited as JSON.
