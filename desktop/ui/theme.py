@@ -129,6 +129,7 @@ _DARK_ROLES = {
     _Role.ToolTipText: "#1b1f24",
 }
 _DARK_BOX = "#676e79"
+_DARK_FIELD = "#33373e"
 _DISABLED_TEXT = {False: "#8a929c", True: "#70767f"}
 
 
@@ -162,11 +163,13 @@ def apply(scheme: ColorScheme, *, font_size: int = 0) -> None:
     hints.setColorScheme(wanted)  # title bars and the platform's own dialogs
     dark = (hints.colorScheme() if scheme == "system" else wanted) == Qt.ColorScheme.Dark
     QApplication.setPalette(palette(dark=dark))
-    boxes = palette(dark=dark)
-    if dark:  # the style's outline is darker than the window: an empty box would not be seen
-        boxes.setColor(_Role.Base, QColor(_DARK_BOX))
-    for kind in ("QCheckBox", "QRadioButton"):
-        QApplication.setPalette(boxes, kind)
+    # In dark the style's outline is darker than the window: an empty box or field would not be seen.
+    for ground, kinds in ((_DARK_BOX, ("QCheckBox", "QRadioButton")), (_DARK_FIELD, ("QLineEdit", "QAbstractSpinBox"))):
+        colored = palette(dark=dark)
+        if dark:
+            colored.setColor(_Role.Base, QColor(ground))
+        for kind in kinds:
+            QApplication.setPalette(colored, kind)  # type: ignore[arg-type]  # the stubs want bytes, Qt takes both
     font = QFont(_theme.platform_font)
     if font_size:
         font.setPointSize(font_size)
