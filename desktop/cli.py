@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import logging
 import os
 import platform
 import shutil
@@ -19,7 +18,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from desktop import __version__, exit_codes
+from desktop import __version__, exit_codes, log
 
 if TYPE_CHECKING:
     from desktop.assistant.conversation import ToolCall
@@ -46,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from desktop.paths import Paths
 
         return app.run(Paths.for_user(), options.config)
-    logging.basicConfig(level=logging.WARNING, format="deskhand: %(message)s")
+    log.start_console()
     try:
         match options.command:
             case "doctor":

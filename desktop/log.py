@@ -1,4 +1,5 @@
-"""Deskhand's own log: one rotated file, which holds no secret. Set up by ``app.py``; secrets are named by who handles them.
+"""Deskhand's own log: one rotated file, which holds no secret. Set up by ``app.py``, and without the file by ``cli.py``; secrets
+are named by who handles them.
 
 Everything that is logged passes one formatter, tracebacks too, which replaces each registered secret and what looks like one.
 """
@@ -54,15 +55,20 @@ def start(folder: Path) -> None:
         private_folder(folder) / FILE_NAME, maxBytes=_FILE_SIZE, backupCount=_OLD_FILES, encoding="utf-8"
     )
     file.setFormatter(_Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    start_console()
+    root = logging.getLogger()
+    root.setLevel(logging.INFO)
+    root.addHandler(file)
+    for name in _TALKATIVE:
+        logging.getLogger(name).setLevel(logging.WARNING)
+
+
+def start_console() -> None:
+    """Logs warnings and above to standard error; the command line has no other log."""
     console = logging.StreamHandler()
     console.setLevel(logging.WARNING)
     console.setFormatter(_Formatter("deskhand: %(message)s"))
-    root = logging.getLogger()
-    root.setLevel(logging.INFO)
-    for handler in (file, console):
-        root.addHandler(handler)
-    for name in _TALKATIVE:
-        logging.getLogger(name).setLevel(logging.WARNING)
+    logging.getLogger().addHandler(console)
 
 
 class _Formatter(logging.Formatter):

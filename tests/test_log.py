@@ -85,3 +85,20 @@ def test_libraries_that_log_addresses_and_arguments_are_quiet(logger: logging.Lo
     logging.getLogger("httpx2").info("GET https://example.org/?token=x")
     logging.getLogger("mcp.client.streamable_http").debug("arguments")
     assert written(tmp_path) == ""
+
+
+def test_the_command_line_shows_no_secret_either(
+    capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    root = logging.getLogger()
+    before = list(root.handlers)
+    log.redact("sk-canary-7777")
+    log.start_console()
+    try:
+        logging.getLogger("desktop.test").warning("refused: %s", "sk-canary-7777")
+    finally:
+        for handler in root.handlers[:]:
+            if handler not in before:
+                root.removeHandler(handler)
+    caplog.clear()
+    assert "deskhand: refused: [redacted]" in capsys.readouterr().err

@@ -32,6 +32,7 @@ from mcp_types import (
     Tool,
     ToolListChangedNotification,
 )
+from pydantic import ValidationError
 
 from desktop.catalog_entries import Kind
 from desktop.errors import AssistantError, Diagnostic, Operation
@@ -59,6 +60,7 @@ _OWN_META = "deskhand/"
 _LARGE_META = "deskhand/large"
 _MISMATCH_META = "deskhand/schemaMismatch"
 _LARGEST_REDUCED = 2**20
+_MOST_FAULTS_TOLD = 5
 
 Answer = TypeVar("Answer")
 
@@ -237,6 +239,11 @@ class Connection:
         except AssistantError as error:
             if isinstance(error.__cause__, MCPError):  # a diagnostic has no text of servers; the log may
                 self.log.append(f"error {error.__cause__.code}: {error.__cause__.message}")
+            elif isinstance(error.__cause__, ValidationError):  # where it is wrong; not the values, which may be secret
+                self.log.extend(
+                    f"outside the protocol: {'.'.join(map(str, fault['loc']))}: {fault['type']}"
+                    for fault in error.__cause__.errors(include_input=False, include_url=False)[:_MOST_FAULTS_TOLD]
+                )
             if error.diagnostic.code != "session_lost" or operation == "call":
                 raise
         again = await self._lifecycle.lively()

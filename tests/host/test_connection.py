@@ -692,3 +692,11 @@ def scripted_by(folder: Path, **script: Any) -> list[str]:
     file = folder / "script.json"
     file.write_text(command[-1])
     return [*command[:-1], f"@{file}"]
+
+
+async def test_an_answer_outside_the_protocol_is_described_in_the_log_without_its_values(make: MakeConnection) -> None:
+    connection = make(scripted(tools_call={"content": [{"type": "text", "text": None, "canary": "canary-1"}]}))
+    assert await failure(connection.call_tool("tool", {})) == "protocol_error"
+    told = [line for line in connection.log.tail(9) if line.startswith("outside the protocol: content.0")]
+    assert told
+    assert "canary-1" not in "".join(connection.log.tail(9))
