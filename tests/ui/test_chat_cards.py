@@ -37,6 +37,7 @@ from desktop.ui.chat.files import safe_name
 from desktop.ui.chat.image_view import ImageView, Picture, decode
 from desktop.ui.chat.question_cards import ChoiceCard, FormCard, OptionButton
 from desktop.ui.chat.result_text import Section, sections
+from desktop.ui.chat.stack_layout import StackLayout
 from desktop.ui.chat.tool_call_card import ToolCallCard
 from tests.ui.person import button, click, opened, seen, until
 
@@ -462,6 +463,18 @@ async def test_what_the_server_says_is_shown_as_its_claim_and_hidden_characters_
     assert "The server says: it only reads, it reaches out to other systems. Deskhand can't check that." in text
     assert "Content of web\\u202E is in this conversation" in text
     assert waiting.card.accessibleName() == "billing · list_invoices, waits for your decision"
+    click(waiting.card, "Deny (d)")
+    await waiting.decided()
+
+
+async def test_a_question_in_a_narrow_column_is_as_high_as_its_buttons_need() -> None:
+    waiting = await asked()
+    column = QWidget()
+    StackLayout(column).addWidget(waiting.card)
+    column.resize(360, 700)
+    column.show()
+    await until(lambda: waiting.card.width() == 360 and waiting.card.height() == waiting.card.heightForWidth(360))
+    assert waiting.card.height() > waiting.card.sizeHint().height()
     click(waiting.card, "Deny (d)")
     await waiting.decided()
 

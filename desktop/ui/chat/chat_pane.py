@@ -260,7 +260,7 @@ class ChatPane(QWidget):
 
     def _show_placeholder(self) -> None:
         if self.busy and self._waiting_calls():
-            placeholder = self.tr("A call waits for your decision: Ctrl+J goes to it, Esc stops")
+            placeholder = self.tr("A call waits: Ctrl+J goes to it, Esc stops")
         elif self.busy:
             placeholder = self.tr("An answer is coming; Esc stops it")
         elif self._is_guide:
