@@ -261,6 +261,8 @@ class ChatPane(QWidget):
     def _show_placeholder(self) -> None:
         if self.busy and self._waiting_calls():
             placeholder = self.tr("A call waits: Ctrl+J goes to it, Esc stops")
+        elif self.busy and self._waits_for_person(self._conversation):
+            placeholder = self.tr("A question waits for your answer above; Esc stops")
         elif self.busy:
             placeholder = self.tr("An answer is coming; Esc stops it")
         elif self._is_guide:
