@@ -69,9 +69,10 @@ async def main() -> None:
         core.assistant.script = _stream
         async with gaps() as streaming:
             updates.clear()
+            ended = asyncio.Event()
+            pane.running_changed.connect(lambda running, _: ended.set() if not running else None)
             pane.send("Go on")
-            while pane.busy:
-                await asyncio.sleep(0.1)
+            await ended.wait()
         report(
             "streaming",
             streaming.longest * 1000,
