@@ -45,6 +45,21 @@ class RealWindow:
         """Presses keys by their X names, such as ``Return`` or ``ctrl+n``."""
         await self._xdotool("key", "--delay", "20", *names)
 
+    async def allows(self, allowed: Callable[[], Any]) -> Any:
+        """Goes to the call that waits and allows it once, until that is seen: the card comes soon after the call is kept."""
+
+        async def press() -> None:
+            while True:
+                await self.key("ctrl+j", "a")
+                await asyncio.sleep(0.5)
+
+        pressing = asyncio.create_task(press())
+        try:
+            return await until(allowed)
+        finally:
+            pressing.cancel()
+            await asyncio.gather(pressing, return_exceptions=True)
+
     async def click(self, x: int, y: int) -> None:
         await self._xdotool("mousemove", str(x), str(y), "click", "1")
 
@@ -95,7 +110,7 @@ def calls(paths: Paths) -> list[dict[str, Any]]:
     return [part for message in messages(paths) for part in message["parts"] if part["kind"] == "tool_call"]
 
 
-async def until(condition: Callable[[], Any], time_limit: float = 30) -> Any:
+async def until(condition: Callable[[], Any], time_limit: float = 60) -> Any:
     """Waits until a condition holds that another process brings about, and returns what it gave."""
     deadline = time.monotonic() + time_limit
     while not (found := condition()):

@@ -33,8 +33,7 @@ async def test_on_a_fresh_machine_guide_finds_asks_calls_after_approval_and_show
         call = await until(lambda: next((call for call in calls(paths) if call["tool"] == "current_time"), None))
         assert json.loads(call["arguments"]) == {"zone": "Asia/Tokyo"}
         assert call["state"] == "waiting"
-        await window.key("ctrl+j", "a")  # to the call that waits: Allow once
-        await until(lambda: calls(paths)[-1]["state"] == "done")
+        await window.allows(lambda: calls(paths)[-1]["state"] == "done")
         answer = await until(lambda: messages(paths)[-1]["finished"] and messages(paths)[-1])
         assert "Asia/Tokyo" in json.dumps(answer["parts"])
 
@@ -52,8 +51,7 @@ async def test_guide_asks_for_what_a_real_servers_tool_is_missing(paths: Paths, 
         await window.type("23")
         await window.key("Return")
         await until(lambda: [call for call in calls(paths) if call["server"] == "everything"])
-        await window.key("ctrl+j", "a")
-        done = await until(
+        done = await window.allows(
             lambda: [call for call in calls(paths) if call["server"] == "everything" and call["state"] == "done"]
         )
         assert json.loads(done[0]["arguments"]) == {"a": 19, "b": 23}
@@ -92,11 +90,10 @@ async def test_a_killed_deskhand_has_kept_all_but_the_last_250_ms_and_goes_on(pa
                 while "what time is it" not in window.title:  # the list is filled soon after the window shows
                     await window.key("ctrl+f", "Down", "Return")
                     await asyncio.sleep(0.3)
+            await window.key("ctrl+l")
             await window.type("go on")
             await window.key("Return")
-            await until(
-                lambda: _answer(paths) == "Going on." and all(message["finished"] for message in messages(paths))
-            )
+            await until(lambda: _answer(paths) == "Going on." and messages(paths)[-1]["finished"])
         assert [message["role"] for message in messages(paths)] == ["user", "assistant", "user", "assistant"]
         sent = server.requests[-1].messages
         assert [message["role"] for message in sent if message["role"] != "system"] == ["user", "assistant", "user"]
