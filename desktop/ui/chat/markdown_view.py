@@ -5,6 +5,8 @@ Blocks that are finished stay as they were drawn; an update draws the last one a
 
 from __future__ import annotations
 
+import time
+
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtWidgets import QWidget
 
@@ -17,6 +19,8 @@ from desktop.ui.chat.widgets import discard
 
 #: Characters that are taken at a time, so that a long text that is there at once doesn't hold up the window.
 _PIECE = 8000
+#: Milliseconds after which the next block waits for its turn.
+_SLICE = 4
 
 
 class MarkdownView(QWidget):
@@ -51,14 +55,17 @@ class MarkdownView(QWidget):
             self._splitter.feed(piece)
         if self._taken < len(self._source):
             self._next_piece.start()
-        elif self._is_last:
+        elif self._is_last and not self._finished:
             self._splitter.finish()
             self._finished = True
         self._draw()
 
     def _draw(self) -> None:
-        blocks = self._splitter.blocks
+        blocks, started = self._splitter.blocks, time.monotonic()
         for index in range(self._drawn_finished, len(blocks)):
+            if (time.monotonic() - started) * 1000 > _SLICE:
+                self._next_piece.start()  # the others have their turn first
+                break
             self._draw_block(index, blocks[index])
             if blocks[index].finished:
                 self._drawn_finished = index + 1
