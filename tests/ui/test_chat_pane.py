@@ -476,11 +476,12 @@ async def test_the_newest_hundred_messages_are_widgets_and_older_ones_come_when_
 
 
 async def test_what_is_read_stays_where_it_is_when_older_messages_load(chat: Chat) -> None:
-    chat.pane.open_conversation(long_conversation(400))
-    await until(lambda: len(chat.messages.findChildren(MessageWidget)) == 100)
-    bar = chat.messages.verticalScrollBar()
+    conversation = long_conversation(400)
+    chat.pane.open_conversation(conversation)
+    bar = await chat.whole(100)
+    oldest = conversation.messages[-100]
+    first = next(each for each in chat.messages.findChildren(MessageWidget) if each.message is oldest)
     bar.setValue(bar.minimum())
-    first = min(chat.messages.findChildren(MessageWidget), key=lambda widget: widget.y())
     before = first.mapTo(chat.messages, first.rect().topLeft()).y()
     await until(lambda: len(chat.messages.findChildren(MessageWidget)) == 150)
     await until(lambda: first.y() > 1000)

@@ -170,8 +170,10 @@ class MessageList(QScrollArea):
             widget = self._make(index, self._messages[index])
             self._widgets.insert(0, widget)
             self._layout.insert_widget(1, widget)
+            widget.show()  # a layout shows what it was given only later: until then it has no height
             self._to_load -= 1
         self._show_earlier_button()
+        self._fit_column()  # before anything is painted, so that what is read stays where it is
         self.grown.emit()
         if self._to_load:
             self._load_timer.start()
