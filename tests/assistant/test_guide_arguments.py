@@ -96,7 +96,7 @@ def found(wish: str, of: dict[str, Any], label: str = "server tool", description
         ("find *.py in /src", SEARCH, "search_files", {"path": "/src", "pattern": "*.py"}),
         ("files called notes.md below /home", SEARCH, "search_files", {"path": "/home", "pattern": "notes.md"}),
         ("list /tmp sorted by size", LIST, "list_directory", {"path": "/tmp", "sortBy": "size"}),
-        ("last 5 commits in /work/repo", LOG, "git_log", {"repo_path": "/work/repo", "max_count": 5}),
+        ("last 5 commits in /srv/repo", LOG, "git_log", {"repo_path": "/srv/repo", "max_count": 5}),
         ("log of /repo since 2024-01-01", LOG, "git_log", {"repo_path": "/repo", "start_timestamp": "2024-01-01"}),
         ("log of /repo until 2024-01-01", LOG, "git_log", {"repo_path": "/repo", "end_timestamp": "2024-01-01"}),
         ("stage a.py and b.py in /repo", ADD, "git_add", {"repo_path": "/repo", "files": ["a.py", "b.py"]}),

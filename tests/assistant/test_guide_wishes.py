@@ -43,12 +43,12 @@ open the picture /tmp/cat.png | read_media_file
 change "foo" to "bar" in the file /tmp/x.txt | edit_file
 read a.txt and b.txt | read_multiple_files
 list files with their sizes in /tmp | list_directory_with_sizes
-git status of /work/repo | git_status
-what changed in /work/repo that is not staged | git_diff_unstaged
+git status of /srv/repo | git_status
+what changed in /srv/repo that is not staged | git_diff_unstaged
 what is staged for commit | git_diff_staged
-show the last 5 commits in /work/repo | git_log
+show the last 5 commits in /srv/repo | git_log
 history of the repository /repo | git_log
-commit with message 'fix typo' in /work/repo | git_commit
+commit with message 'fix typo' in /srv/repo | git_commit
 stage main.py in /repo | git_add
 which branches are there in /repo | git_branch
 create a branch called feature-x in /repo | git_create_branch
