@@ -6,39 +6,20 @@ its place, so that what streams in at the end does not move, and paint anew, wha
 
 from __future__ import annotations
 
-from PySide6.QtCore import QRect, QSize, Qt
-from PySide6.QtWidgets import QLayout, QLayoutItem, QWidget
+from PySide6.QtCore import QRect, QSize
+from PySide6.QtWidgets import QLayoutItem, QWidget
+
+from desktop.ui.item_layout import ItemLayout
 
 
-class StackLayout(QLayout):
+class StackLayout(ItemLayout):
     def __init__(self, parent: QWidget | None = None, *, spacing: int = 0) -> None:
-        super().__init__(parent)
-        self._items: list[QLayoutItem] = []
+        super().__init__(parent, spacing)
         self._height: tuple[int, int] | None = None  # for a width
-        self.setContentsMargins(0, 0, 0, 0)
-        self.setSpacing(spacing)
 
     def insert_widget(self, index: int, widget: QWidget) -> None:
         self.addWidget(widget)
         self._items.insert(index, self._items.pop())
-
-    def addItem(self, item: QLayoutItem) -> None:
-        self._items.append(item)
-
-    def count(self) -> int:
-        return len(self._items)
-
-    def itemAt(self, index: int) -> QLayoutItem | None:  # type: ignore[override]  # Qt asks past the end
-        return self._items[index] if 0 <= index < len(self._items) else None
-
-    def takeAt(self, index: int) -> QLayoutItem | None:  # type: ignore[override]  # Qt asks past the end
-        return self._items.pop(index) if 0 <= index < len(self._items) else None
-
-    def expandingDirections(self) -> Qt.Orientation:
-        return Qt.Orientation(0)
-
-    def hasHeightForWidth(self) -> bool:
-        return True
 
     def heightForWidth(self, width: int) -> int:
         if self._height is None or self._height[0] != width:
