@@ -162,7 +162,7 @@ class StdioTransport:
             await _done_within(_GRACE, pipes.exited)
         processes.kill_tree(pid)
         await asyncio.to_thread(processes.kill_marked, self._mark)
-        await _done_within(_LONGEST_REAP, pipes.exited)
+        await _done_within(_LONGEST_REAP, pipes.closed)  # by themselves, once the last error output has been read
         pipes.transport.close()
         await _done_within(_LONGEST_REAP, pipes.closed)
         self._reader.cancel()
