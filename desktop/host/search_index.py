@@ -51,7 +51,9 @@ _QUERY_WORDS = 64
 _SHORT = 6
 #: Every word of a query of so few words may be a beginning.
 _SHORTEST = 4
-_BEGINNING, _ONE_ERROR, _TWO_ERRORS, _JOINED, _PERHAPS_BEGINNING = 0.8, 0.8, 0.6, 0.8, 0.35
+_BEGINNING, _ONE_ERROR, _TWO_ERRORS, _JOINED, _PERHAPS_BEGINNING, _SHORT_FORM = 0.8, 0.8, 0.6, 0.8, 0.35, 0.5
+#: Letters of a label that may be the short form of a longer word: ``repo`` of ``repository``.
+_SHORTEST_FORM = 4
 _MOST_BEGINNINGS = 64
 
 
@@ -252,14 +254,20 @@ class Index:
             if count <= _SHORTEST and len(word.spelling) >= 3:
                 for longer in self._beginning_with(word.spelling):
                     answer.setdefault(longer, _PERHAPS_BEGINNING)
-            return answer
-        if count > _SHORT:
+        elif count > _SHORT:
             return {}
-        return (
-            dict.fromkeys(self._beginning_with(word.spelling), _BEGINNING)
-            or self._nearly(word.spelling)
-            or self._joined(word.spelling)
-        )
+        else:
+            answer = (
+                dict.fromkeys(self._beginning_with(word.spelling), _BEGINNING)
+                or self._nearly(word.spelling)
+                or self._joined(word.spelling)
+            )
+        if count <= _SHORT:
+            for length in range(_SHORTEST_FORM, len(word.spelling)):
+                shorter = self._labels.get(word.spelling[:length])
+                if shorter is not None:
+                    answer.setdefault(shorter, _SHORT_FORM)
+        return answer
 
     def _beginning_with(self, spelling: str) -> list[int]:
         start = bisect_left(self._spellings, spelling)

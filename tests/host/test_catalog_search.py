@@ -348,3 +348,9 @@ def test_several_names_of_one_tool_count_once() -> None:
 def test_a_name_that_several_tools_share_is_near_to_all_of_them() -> None:
     choices = [("create_issue", "github.create_issue"), ("create_issue", "gitlab.create_issue")]
     assert near_names("create_isue", choices) == ("github.create_issue", "gitlab.create_issue")
+
+
+def test_a_label_may_be_the_short_form_of_a_word_of_the_query() -> None:
+    search = CatalogSearch()
+    search.replace("tool", "forge", [tool("forge", "open_repo", "Opens it"), tool("forge", "rep_all", "Repeats it")])
+    assert [each.entry.name for each in search.rank("repository", limit=5)] == ["open_repo"]
