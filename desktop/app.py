@@ -58,7 +58,7 @@ async def _main(application: _Application, paths: Paths, config: Path | None, in
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(_loop_error)
     answers = PersonAnswers()
-    core = Core(paths, approver=answers, asker=answers, config=config)
+    core = Core(paths, approver=answers, asker=answers, config=config, searches_by_meaning=True)
     theme.apply(core.settings.values.color_scheme, font_size=core.settings.values.font_size)  # type: ignore[arg-type]
     window = MainWindow(core, answers)
     closed = asyncio.Event()

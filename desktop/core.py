@@ -41,8 +41,20 @@ class Core:
     access: ServerAccess
     assistant: Assistant
 
-    def __init__(self, paths: Paths, *, approver: Approver, asker: Asker, config: Path | None = None) -> None:
-        """`config` replaces the person's ``mcp.json`` for this run; naming it is consent to start its servers."""
+    def __init__(
+        self,
+        paths: Paths,
+        *,
+        approver: Approver,
+        asker: Asker,
+        config: Path | None = None,
+        searches_by_meaning: bool = False,
+    ) -> None:
+        """`config` replaces the person's ``mcp.json`` for this run; naming it is consent to start its servers.
+
+        `searches_by_meaning` has the catalog's entries encoded in the background, where the extra ``semantic`` is installed.
+        It's for what stays open: a single command would be over, or find one thing now and another a second later.
+        """
         self.paths = paths
         self.settings = Settings(paths.settings_file)
         self.credentials = Credentials()
@@ -52,6 +64,7 @@ class Core:
         self.started: Signal[()] = Signal()
         self._asker = asker
         self._config = config
+        self._searches_by_meaning = searches_by_meaning
         self._model: tuple[tuple[str, str, str], LitellmModel] | None = None
         self._ready = asyncio.Event()
 
@@ -79,7 +92,9 @@ class Core:
             secret=self.credentials.get,
             spool_folder=self.results.spool_folder,
         )
-        self.catalog = modules.ServerCatalog(self.host)
+        by_meaning = self._searches_by_meaning and modules.is_installed()
+        meanings = modules.Meanings(self.paths.cache / "meanings") if by_meaning else None
+        self.catalog = modules.ServerCatalog(self.host, meanings=meanings)
         self.access = modules.ServerAccess(self.host, self.catalog)
         self.assistant = modules.Assistant(
             catalog=self.catalog,
@@ -156,6 +171,8 @@ def _import_the_rest() -> Any:
     from desktop.host.catalog import ServerCatalog
     from desktop.host.consent import Consent
     from desktop.host.host import Host
+    from desktop.host.meanings import Meanings
+    from desktop.host.sentence_encoder import is_installed
     from desktop.host.server_config import read_configuration
 
     return SimpleNamespace(
@@ -165,5 +182,7 @@ def _import_the_rest() -> Any:
         ServerCatalog=ServerCatalog,
         Consent=Consent,
         Host=Host,
+        Meanings=Meanings,
+        is_installed=is_installed,
         read_configuration=read_configuration,
     )

@@ -31,6 +31,8 @@ VENV = ROOT / ".venv"
 TOOLS = ROOT / ".test-tools"
 SERVERS = PACKAGING / "test-servers"
 BIN = "Scripts" if sys.platform == "win32" else "bin"
+#: What the tests' lock holds besides the program's.
+TEST_LOCK = ("--extra", "semantic", "--group", "test", "--group", "lock")
 #: Newest first: the versions that every locked package has wheels for.
 PYTHONS = ((3, 14), (3, 13), (3, 12), (3, 11))
 
@@ -137,7 +139,7 @@ def lock() -> int:
     project = ROOT / "pyproject.toml"
     return max(
         call([*compile_, project, "-o", PACKAGING / "requirements.txt"]),
-        call([*compile_, project, "--group", "test", "--group", "lock", "-o", PACKAGING / "requirements-test.txt"]),
+        call([*compile_, project, *TEST_LOCK, "-o", PACKAGING / "requirements-test.txt"]),
         call([*compile_, SERVERS / "requirements.in", "-o", SERVERS / "requirements.txt"]),
     )
 

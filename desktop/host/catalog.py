@@ -26,6 +26,7 @@ from desktop.errors import AssistantError, Diagnostic
 from desktop.host.catalog_search import CatalogSearch, near_names
 from desktop.host.connection import Connection
 from desktop.host.host import Host
+from desktop.host.meanings import Meanings
 from desktop.host.search_index import Ranked
 from desktop.host.server_lists import KINDS, ServerLists
 from desktop.signals import Signal
@@ -56,15 +57,24 @@ class ServerCatalog:
         changed: Emitted with a server's name soon after what is known of it changed, or it was added or removed.
     """
 
-    def __init__(self, host: Host, *, clock: Callable[[], float] = time.monotonic, patience: float = _PATIENCE) -> None:
-        """`clock` tells seconds; `patience` is how many a search of all servers waits for slow ones."""
+    def __init__(
+        self,
+        host: Host,
+        *,
+        meanings: Meanings | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        patience: float = _PATIENCE,
+    ) -> None:
+        """`meanings` are the catalog's own from now on. `clock` tells seconds; `patience` is how many a search of all servers
+        waits for slow ones."""
         self.changed: Signal[str] = Signal()
         self._host = host
         self._clock = clock
         self._patience = patience
         self._contacting = asyncio.Semaphore(_AT_ONCE)
         self._lists: dict[str, ServerLists] = {}
-        self._search = CatalogSearch()
+        self._meanings = meanings
+        self._search = CatalogSearch(meanings)
         self._indexed: dict[tuple[Kind, str], tuple[CatalogEntry, ...]] = {}
         # One thread: what is indexed and ranked keeps its order, and is never done twice at a time.
         self._thread = ThreadPoolExecutor(1)
@@ -166,6 +176,8 @@ class ServerCatalog:
         for lists in self._lists.values():
             lists.close()
         self._thread.shutdown(wait=False, cancel_futures=True)
+        if self._meanings is not None:
+            await asyncio.to_thread(self._meanings.close)
 
     def _adopt_servers(self) -> None:
         """Follows the host: a server that was removed, disabled or defined anew is forgotten with what it offered."""

@@ -8,14 +8,19 @@ thread. The ranking itself is ``search_index``, its words are ``search_words``.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 
 from rapidfuzz import fuzz, process
 
 from desktop.catalog_entries import CatalogEntry, Kind
+from desktop.host.meanings import Meanings, digest_of, text_of
 from desktop.host.search_index import Index, Part, Ranked, analyse
 from desktop.host.search_words import Analyser
+from desktop.host.sentence_encoder import Vectors
 
 _LONGEST_TITLE = 100
+#: Characters of a query that its meaning is taken from: somebody may paste a page.
+_LONGEST_QUERY = 2000
 #: Terms that may be left of what is no longer offered before all is analysed anew.
 _STALE_TERMS = 50_000
 #: Percent; below it two names are not nearly the same.
@@ -25,7 +30,11 @@ _NEARLY = 75
 class CatalogSearch:
     """The parts of the catalog and the index over them. Not for several threads at a time."""
 
-    def __init__(self) -> None:
+    def __init__(self, meanings: Meanings | None = None) -> None:
+        """With `meanings` the ranking also heeds what entries mean, as soon as that is known of all of them."""
+        self._meanings = meanings
+        self._digests: dict[tuple[Kind, str], list[bytes]] = {}
+        self._vectors: Vectors | None = None
         self._analyser = Analyser()
         self._texts: dict[tuple[Kind, str], tuple[Sequence[CatalogEntry], str]] = {}
         self._parts: dict[tuple[Kind, str], Part] = {}
@@ -37,9 +46,10 @@ class CatalogSearch:
 
         `title` is what the server calls itself: its entries are found by it as by the name that the person gave the server.
         """
-        self._index = None
+        self._index = self._vectors = None
         self._texts.pop((kind, server), None)
         self._parts.pop((kind, server), None)
+        self._digests.pop((kind, server), None)
         if entries:
             self._texts[kind, server] = entries, title[:_LONGEST_TITLE]
 
@@ -56,7 +66,7 @@ class CatalogSearch:
         index = self._index or self._join()
         if exact := index.named(query.strip(), wanted, server):
             return [Ranked(entry, float("inf")) for entry in exact[:limit]]
-        return index.rank(self._analyser.words(query), wanted, server, limit)
+        return index.rank(self._analyser.words(query), wanted, server, limit, partial(self._likeness, query))
 
     def _join(self) -> Index:
         if len(self._analyser.terms) > 2 * self._settled_terms + _STALE_TERMS:
@@ -68,7 +78,33 @@ class CatalogSearch:
                 self._parts[key] = analyse(entries, title, self._analyser)
         self._settled_terms = self._settled_terms or len(self._analyser.terms)
         self._index = Index(self._parts, self._analyser.terms)
+        self._have_encoded()
         return self._index
+
+    def _have_encoded(self) -> None:
+        """Asks for the vectors of what is new."""
+        if self._meanings is None:
+            return
+        new: dict[bytes, str] = {}
+        for key, part in self._parts.items():
+            if key not in self._digests:
+                texts = [text_of(entry) for entry in part.entries]
+                self._digests[key] = [digest_of(text) for text in texts]
+                new.update(zip(self._digests[key], texts, strict=True))
+        if new:
+            self._meanings.want(new)
+
+    def _likeness(self, query: str) -> Vectors | None:
+        """How like a query's meaning is to each entry's, in the index's order; None where that isn't known of all."""
+        if self._meanings is None:
+            return None
+        if self._vectors is None:
+            digests = [digest for key in sorted(self._digests) for digest in self._digests[key]]
+            self._vectors = self._meanings.of(digests)
+        if self._vectors is None:
+            return None
+        vector = self._meanings.of_query(query[:_LONGEST_QUERY])
+        return None if vector is None else self._vectors @ vector
 
 
 def near_names(name: str, choices: Sequence[tuple[str, str]]) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ import itertools
 from array import array
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,6 +43,9 @@ _LABELS, _PARAMETERS = 3, 4
 _NAME_WORDS = 12
 #: Entries that are looked at closely. A search returns 50 at most.
 _CLOSE = 64
+#: Entries that are looked at for their meaning alone, and what the likest counts when the best by words counts 1.
+_NEAREST = 50
+_LIKENESS = 1.5
 #: Of the highest score, tried in turn: what so many entries are above need not be looked for among all that have any.
 _SHARES = (0.5, 0.2, 0.0)
 #: Words of a query that are looked up: somebody may paste a page.
@@ -180,9 +183,18 @@ class Index:
         return [self._entries[place] for place in sorted(places) if wanted is None or wanted[place]]
 
     def rank(
-        self, words: Sequence[Word], kinds: frozenset[Kind] | None, server: str | None, limit: int
+        self,
+        words: Sequence[Word],
+        kinds: frozenset[Kind] | None,
+        server: str | None,
+        limit: int,
+        likeness: Callable[[], Floats | None] = lambda: None,
     ) -> list[Ranked]:
-        """The best entries for a query's words, best first; none when no entry has a word that answers one of them."""
+        """The best entries for a query's words, best first; none when no entry has a word that answers one of them.
+
+        `likeness` gives how like the query's meaning is to that of each entry in turn. It isn't asked for a short query with an
+        unknown word, most likely a name that is being typed: there meaning would mislead.
+        """
         named = np.sort(_equal(self._spelled, " ".join(word.spelling for word in words)))
         words = list(dict.fromkeys(words))[:_QUERY_WORDS]
         answers = [self._answers(word, len(words)) for word in words]
@@ -204,6 +216,9 @@ class Index:
         if len(words) <= _SHORT:
             found *= np.sqrt(np.mean([_held(documents, close) for documents in holders], axis=0, dtype=np.float32))
         found *= 1 + self._explained(close, answers)
+        is_typed = len(words) <= _SHORTEST and any(1.0 not in answer.values() for answer in answers)
+        if not is_typed and (like := likeness()) is not None:
+            close, found = _with_likeness(close, found, like, wanted)
         found[_held(named, close)] += found.max()
         best = np.lexsort((close, -found))[:limit]
         return [Ranked(self._entries[close[place]], float(found[place])) for place in best]
@@ -312,6 +327,19 @@ def _held(documents: npt.NDArray[Any], close: Positions) -> npt.NDArray[np.bool_
     if not len(documents):
         return np.zeros(len(close), np.bool_)
     return documents[np.minimum(np.searchsorted(documents, close), len(documents) - 1)] == close
+
+
+def _with_likeness(
+    close: Positions, found: Floats, like: Floats, wanted: npt.NDArray[np.bool_] | None
+) -> tuple[Positions, Floats]:
+    """The entries found by words and those nearest in meaning, with scores of which each is a part."""
+    if wanted is not None:
+        like = np.where(wanted, like, np.float32(-1))
+    nearest = np.argpartition(-like, min(_NEAREST, len(like)) - 1)[:_NEAREST]
+    every = np.union1d(close, nearest[like[nearest] > 0])
+    scores = _LIKENESS * like[every] / max(float(like.max()), 1e-6)
+    scores[np.searchsorted(every, close)] += found / found.max()
+    return every, scores.astype(np.float32)
 
 
 def _highest(scores: Floats) -> Positions:

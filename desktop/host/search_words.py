@@ -93,6 +93,11 @@ def _surface_words(text: str) -> list[str]:
     return text.translate(_ASCII_SEPARATORS).split() if text.isascii() else _SURFACE_WORD.findall(text)
 
 
+def name_words(name: str) -> list[str]:
+    """The words of a name in any style, in small letters."""
+    return _SEAM.sub(" ", " ".join(_surface_words(name))).lower().split()
+
+
 class _Remembered(dict[str, tuple[Found, ...]]):
     """What was found for a surface word: most words of a catalog come again and again."""
 
