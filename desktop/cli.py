@@ -191,7 +191,10 @@ async def doctor(*, as_json: bool) -> int:
     finally:
         await core.close()
     from desktop.assistant.model_list import find_local_models
+    from desktop.host.sentence_encoder import is_installed
 
+    by_meaning = "by words and by meaning" if is_installed() else "by words; by meaning, too, with deskhand[semantic]"
+    add("Search in the window", True, by_meaning)
     local = await find_local_models()
     add("Local models", True, ", ".join(model.title for model in local) or "none running")
     needed = {"Python", "PySide6-Essentials", "mcp", "litellm", "keyring", "Settings"}
