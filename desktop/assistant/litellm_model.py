@@ -24,9 +24,11 @@ from desktop.assistant.conversation import Notice, Usage
 from desktop.assistant.events import PartAdded
 from desktop.assistant.language_model import AnswerFinished, ModelEvent, ModelRequest
 from desktop.assistant.model_list import is_loopback, needs_key, provider_of
-from desktop.assistant.provider_errors import diagnosed, notice, refused_tool, refuses_images
-from desktop.assistant.provider_messages import to_messages, to_tools
+from desktop.assistant.provider_errors import diagnosed, notice, refused_tool, refuses_deferral, refuses_images
+from desktop.assistant.provider_messages import deferrable, to_messages, to_tools
 from desktop.errors import AssistantError
+
+_log = logging.getLogger(__name__)
 
 _IDLE_LIMIT = 600.0
 """Seconds without anything from the model. A large one on a small computer thinks for minutes before its first word."""
@@ -34,6 +36,7 @@ _IDLE_LIMIT = 600.0
 _NOISY_LOGGERS = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy", "httpx", "httpx2", "httpcore", "httpcore2", "openai")
 #: Anthropic's cache wants marks; the others cache by themselves.
 _CACHE_MARKS = [{"location": "message", "role": "system"}, {"location": "message", "index": -1}]
+_CACHE_MARK = {"type": "ephemeral"}
 
 Value = TypeVar("Value")
 
@@ -57,6 +60,7 @@ class LitellmModel:
         self._provider = provider_of(name)
         self._prefix = self._provider.prefix if self._provider else name.partition("/")[0]
         self._takes_images = True
+        self._takes_deferred = self._prefix == "anthropic" and not api_base
         self._refused_tools: set[str] = set()
 
     @property
@@ -115,6 +119,10 @@ class LitellmModel:
                 await self._ask(litellm, key, request, answer)
                 break
             except Exception as error:  # litellm's own, the provider's, the network's: see provider_errors
+                if self._takes_deferred and not answer.began and refuses_deferral(error):
+                    _log.info("%s: takes no deferred tools", self.name)
+                    self._takes_deferred = False
+                    continue
                 told = None if answer.began else self._set_aside(error, request)
                 if told is None:
                     raise diagnosed(error, began=answer.began, model=self.name) from None
@@ -122,9 +130,12 @@ class LitellmModel:
         emit(AnswerFinished(self._usage(litellm, answer.usage)))
 
     async def _ask(self, litellm: Any, key: str | None, request: ModelRequest, answer: Answer) -> None:
+        tools = [each for each in request.tools if each.name not in self._refused_tools]
+        deferred = deferrable(request, tools) if self._defers(litellm) else frozenset[str]()
+        messages = to_messages(request, provider=self._prefix, images=self._takes_images, deferred=deferred)
         arguments: dict[str, Any] = {
             "model": self.name,
-            "messages": to_messages(request, provider=self._prefix, images=self._takes_images),
+            "messages": messages,
             "stream": True,
             "stream_options": {"include_usage": True},
             # Whatever the environment says: a provider's key goes to that provider.
@@ -134,10 +145,12 @@ class LitellmModel:
             "max_retries": 0,
             "drop_params": True,
         }
-        if tools := [each for each in request.tools if each.name not in self._refused_tools]:
-            arguments["tools"] = to_tools(tools)
+        if tools:
+            arguments["tools"] = to_tools(tools, deferred=deferred)
         if self._prefix == "anthropic" or self.name.startswith("openrouter/anthropic/"):
             arguments["cache_control_injection_points"] = _CACHE_MARKS
+            if messages[-1]["role"] == "tool" and isinstance(messages[-1]["content"], list):
+                messages[-1]["cache_control"] = _CACHE_MARK  # litellm would mark a reference, and lose it there
         client = response = None
         try:
             if self._prefix == "openai" and is_loopback(self._api_base):
@@ -152,6 +165,10 @@ class LitellmModel:
                 await response.aclose()
             if client is not None:
                 await client.close()
+
+    def _defers(self, litellm: Any) -> bool:
+        """Whether the model takes deferred tools: by litellm's table, until it refuses them."""
+        return self._takes_deferred and litellm.supports_tool_search(self.name.partition("/")[2], "anthropic")
 
     def _set_aside(self, error: Exception, request: ModelRequest) -> Notice | None:
         """What the provider refused of the request, set aside and told; None: nothing that can be left out."""

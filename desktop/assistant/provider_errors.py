@@ -19,6 +19,7 @@ _log = logging.getLogger(__name__)
 #: Statuses with which servers refuse a part of a request. Some local ones say 500 of what they can't do.
 _REFUSALS = (400, 404, 415, 422, 500, 501)
 _CONTEXT_EXCEEDED = re.compile(r"context (size|length|window)|exceed_context")
+_DEFERRAL = re.compile(r"defer_loading|tool[_ ]reference|advanced-tool-use")
 _UNKNOWN_MODEL = re.compile(r"llm provider not provided|not a valid model|model_not_found|unknown model")
 
 
@@ -44,6 +45,11 @@ def refused_tool(error: Exception, tools: Sequence[ToolSpec]) -> tuple[ToolSpec,
         if re.search(rf"{named}|(?:tools|function_declarations)[.\[]{place}[.\]]", text):
             return tool, _place_in_schema(text, tool)
     return None
+
+
+def refuses_deferral(error: Exception) -> bool:
+    """Whether the model refused deferred tools or a reference to one."""
+    return _status(error) in _REFUSALS and bool(_DEFERRAL.search(_text(error).lower()))
 
 
 def refuses_images(error: Exception, request: ModelRequest) -> bool:

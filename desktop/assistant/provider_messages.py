@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections.abc import Collection, Sequence
 from typing import Any, cast
 
 from desktop.assistant.conversation import Image, Message, Text, ToolCall
@@ -20,25 +21,42 @@ _MISTRAL_ID = re.compile(r"[A-Za-z0-9]{9}")
 _NO_IMAGES = "[Left out: an image. This model takes none.]"
 
 
-def to_messages(request: ModelRequest, *, provider: str, images: bool) -> list[dict[str, Any]]:
-    """The request's messages. `images` False leaves a remark in the place of each image."""
+def to_messages(
+    request: ModelRequest, *, provider: str, images: bool, deferred: Collection[str] = ()
+) -> list[dict[str, Any]]:
+    """The request's messages. `images` False leaves a remark in the place of each image; `deferred` see `deferrable`."""
     messages: list[dict[str, Any]] = [{"role": "system", "content": request.system}] if request.system else []
     ids: set[str] = set()
     for message in request.messages:
         messages += (
-            _of_user(message, images) if message.role == "user" else _of_assistant(message, provider, images, ids)
+            _of_user(message, images)
+            if message.role == "user"
+            else _of_assistant(message, provider, images, ids, deferred)
         )
     return [_sendable(message) for message in messages]
 
 
-def to_tools(tools: list[ToolSpec]) -> list[dict[str, Any]]:
+def to_tools(tools: Sequence[ToolSpec], *, deferred: Collection[str] = ()) -> list[dict[str, Any]]:
+    """The tools; those that are `deferred` are marked so (see `deferrable`)."""
     return [
         {
             "type": "function",
             "function": {"name": each.name, "description": each.description, "parameters": each.schema},
         }
+        | ({"defer_loading": True} if each.name in deferred else {})
         for each in tools
     ]
+
+
+def deferrable(request: ModelRequest, tools: Sequence[ToolSpec]) -> frozenset[str]:
+    """Names of the tools that Anthropic can put in where their activation's result refers to them.
+
+    A tool marked ``defer_loading`` is no part of the cached beginning of a request, so that an activation leaves all of it good;
+    ``tool_reference`` blocks in a result stand for the definitions. A reference to a tool that is not sent is refused.
+    """
+    offered = {each.name for each in tools}
+    calls = [call for message in request.messages for call in message.tool_calls]
+    return frozenset(name for call in calls for name in _references(call, offered))
 
 
 def _sendable(value: Any) -> Any:
@@ -65,7 +83,9 @@ def _of_user(message: Message, images: bool) -> list[dict[str, Any]]:
     return _user(content)
 
 
-def _of_assistant(message: Message, provider: str, images: bool, ids: set[str]) -> list[dict[str, Any]]:
+def _of_assistant(
+    message: Message, provider: str, images: bool, ids: set[str], deferred: Collection[str]
+) -> list[dict[str, Any]]:
     calls = [(_id(call, message, provider, ids), call) for call in message.tool_calls]
     if not calls and not message.text:
         return []  # an answer that failed before its first word; providers refuse an empty one
@@ -77,7 +97,7 @@ def _of_assistant(message: Message, provider: str, images: bool, ids: set[str]) 
             {"id": id_, "type": "function", "function": {"name": _name(call), "arguments": _arguments(call)}}
             for id_, call in calls
         ]
-    results = [{"role": "tool", "tool_call_id": id_, "content": _result(call)} for id_, call in calls]
+    results = [{"role": "tool", "tool_call_id": id_, "content": _result(call, deferred)} for id_, call in calls]
     # Only some providers take images in a tool's result, all that take images do in a message of the person's.
     shown: list[dict[str, Any]] = []
     for _, call in calls:
@@ -133,6 +153,20 @@ def _arguments(call: ToolCall) -> str:
         return "{}"
 
 
-def _result(call: ToolCall) -> str:
+def _result(call: ToolCall, deferred: Collection[str]) -> str | list[dict[str, Any]]:
+    if references := _references(call, deferred):
+        return [{"type": "tool_reference", "tool_name": each} for each in references]
     text = call.output.text if call.output is not None else ""
     return text if text.strip() else "(The result is empty.)"
+
+
+def _references(call: ToolCall, offered: Collection[str]) -> list[str]:
+    """The tools that a call activated, where its result says nothing else and all of them are offered; else none."""
+    rows: Any = call.details.get("rows")
+    if call.state != "done" or not isinstance(rows, list) or "displaced" in call.details:
+        return []
+    only_loaded = all(
+        isinstance(row, dict) and cast("dict[str, Any]", row).get("state") == "loaded"
+        for row in cast("list[Any]", rows)
+    )
+    return list(call.activated) if only_loaded and all(name in offered for name in call.activated) else []
