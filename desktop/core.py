@@ -173,7 +173,7 @@ def _import_the_rest() -> Any:
     from desktop.host.host import Host
     from desktop.host.meanings import Meanings
     from desktop.host.sentence_encoder import is_installed
-    from desktop.host.server_config import read_configuration
+    from desktop.host.servers_file import read_configuration
 
     return SimpleNamespace(
         Assistant=Assistant,

@@ -46,8 +46,9 @@ from desktop.host.pages import all_pages
 from desktop.host.remembered import Remembered
 from desktop.host.requests import Life, Limits, Progress, ProgressCallback
 from desktop.host.sdk_client import SdkClient
-from desktop.host.server_config import SecretSource, ServerDefinition
+from desktop.host.server_config import ServerDefinition
 from desktop.host.server_log import ServerLog
+from desktop.host.server_references import SecretSource
 from desktop.host.server_state import ServerState
 from desktop.host.transports import open_transport
 from desktop.signals import Signal

@@ -12,14 +12,15 @@ from typing import Any
 from mcp.server import Server
 
 from desktop.errors import AssistantError, Diagnostic
-from desktop.host import server_config
+from desktop.host import servers_file
 from desktop.host.connection import Connection
 from desktop.host.consent import Consent
 from desktop.host.large_messages import LargeMessageReader
 from desktop.host.lifecycle import BACKOFF, SETTLED_AFTER
 from desktop.host.remembered import Remembered
-from desktop.host.server_config import BUILTIN_NAME, Configuration, SecretSource, ServerDefinition
+from desktop.host.server_config import BUILTIN_NAME, Configuration, ServerDefinition
 from desktop.host.server_log import ServerLog
+from desktop.host.server_references import SecretSource
 from desktop.paths import Paths
 from desktop.signals import Signal
 
@@ -118,8 +119,8 @@ class Host:
         """
         if self._path is None:
             raise AssistantError("server_unknown", operation="configuration", server=name)
-        await asyncio.to_thread(server_config.set_disabled, self._path, name, disabled)
-        await self.reload(await asyncio.to_thread(server_config.read_configuration, self._path))
+        await asyncio.to_thread(servers_file.set_disabled, self._path, name, disabled)
+        await self.reload(await asyncio.to_thread(servers_file.read_configuration, self._path))
 
     async def give_consent(self, name: str) -> None:
         """Allows a server's command, as it is now, to be started.

@@ -13,8 +13,9 @@ from desktop.errors import AssistantError
 from desktop.host.environment import child_environment, resolve_command
 from desktop.host.http_transport import HttpTransport
 from desktop.host.large_messages import LargeMessageReader
-from desktop.host.server_config import SecretSource, ServerDefinition, resolve
+from desktop.host.server_config import ServerDefinition
 from desktop.host.server_log import ServerLog
+from desktop.host.server_references import SecretSource, resolve
 from desktop.host.transport import StdioTransport
 
 

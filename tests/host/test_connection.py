@@ -21,7 +21,7 @@ from desktop.host import lifecycle, sdk_client
 from desktop.host.connection import Connection
 from desktop.host.consent import Consent
 from desktop.host.requests import Life, Limits
-from desktop.host.server_config import keyring_name
+from desktop.host.server_references import keyring_name
 from desktop.host.server_state import ServerState
 from desktop.paths import Paths
 from tests import real_servers

@@ -14,7 +14,7 @@ import pytest
 
 from desktop.host.consent import Consent
 from desktop.host.host import Host
-from desktop.host.server_config import read_configuration
+from desktop.host.servers_file import read_configuration
 from desktop.paths import Paths
 from tests import real_servers
 from tests.host.conftest import children, failure, records, text, until

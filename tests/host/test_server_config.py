@@ -15,16 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from desktop.errors import AssistantError
-from desktop.host.server_config import (
-    Configuration,
-    ServerDefinition,
-    add_server,
-    keyring_name,
-    read_configuration,
-    remove_server,
-    resolve,
-    set_disabled,
-)
+from desktop.host.server_config import Configuration, ServerDefinition
+from desktop.host.server_references import keyring_name, resolve
+from desktop.host.servers_file import add_server, read_configuration, remove_server, set_disabled
 from desktop.log import redacted
 
 SECRET = "s3cr3t-value"

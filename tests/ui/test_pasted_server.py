@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from desktop.host.server_config import add_server, read_configuration
+from desktop.host.servers_file import add_server, read_configuration
 from desktop.paths import Paths
 from desktop.ui.dialogs.pasted_server import NotUnderstood, command_line, parse
 

@@ -12,7 +12,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLineEdit, QPlainTextEdit, QWidget
 
 from desktop.core import Core
-from desktop.host.server_config import keyring_name
+from desktop.host.server_references import keyring_name
 from desktop.ui import tasks
 from desktop.ui.dialogs.server_editor import ServerEditor
 from desktop.ui.error_box import ErrorBox

@@ -18,7 +18,8 @@ from PySide6.QtWidgets import QApplication, QLabel, QMenu, QPushButton, QWidget
 
 from desktop.core import Core
 from desktop.errors import AssistantError
-from desktop.host.server_config import ServerDefinition, read_configuration
+from desktop.host.server_config import ServerDefinition
+from desktop.host.servers_file import read_configuration
 from desktop.ui.dialogs.confirmation import _Confirmation
 from desktop.ui.dialogs.log_dialog import LogDialog
 from desktop.ui.dialogs.server_editor import ServerEditor

@@ -1,6 +1,6 @@
 """What a person pastes to add a server: a command line, a URL, or JSON in any of the usual shapes. Used by the server editor.
 
-Only the shape is found out here; whether an entry is valid is for ``host/server_config.py`` to say.
+Only the shape is found out here; whether an entry is valid is for ``host/server_entry.py`` to say.
 """
 
 from __future__ import annotations

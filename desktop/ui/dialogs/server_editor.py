@@ -1,6 +1,6 @@
 """The form that adds a server, or changes one: a place to paste what the server's page tells, and a few fields.
 
-Opened from the servers panel. What it writes is checked by ``host/server_config.py``; secrets go to the keyring, and the file
+Opened from the servers panel. What it writes is checked by ``host/server_entry.py``; secrets go to the keyring, and the file
 gets references to them.
 """
 
@@ -27,7 +27,7 @@ from PySide6.QtWidgets import (
 )
 
 from desktop.errors import AssistantError
-from desktop.host import server_config
+from desktop.host import server_references, servers_file
 from desktop.ui import error_box, messages, tasks, theme
 from desktop.ui.buttons import PrimaryButton
 from desktop.ui.chat.widgets import flat_button
@@ -128,7 +128,7 @@ class ServerEditor(QDialog):
 
     async def _load(self, name: str) -> None:
         try:
-            self._fill(await asyncio.to_thread(server_config.read_entry, self._core.servers_file, name))
+            self._fill(await asyncio.to_thread(servers_file.read_entry, self._core.servers_file, name))
         except AssistantError:
             self.reject()
             raise
@@ -213,7 +213,7 @@ class ServerEditor(QDialog):
             entries = await self._entries()
             for name, entry in entries.items():
                 await asyncio.to_thread(
-                    server_config.add_server, self._core.servers_file, name, entry, replace=self._changes is not None
+                    servers_file.add_server, self._core.servers_file, name, entry, replace=self._changes is not None
                 )
         except AssistantError as error:
             self.setEnabled(True)
@@ -298,7 +298,7 @@ class _Values(QWidget):
                 continue
             reference = row.reference or re.sub(r"[^A-Za-z0-9_.-]", "_", name)[:128]
             if row.value.text():
-                kept = await core.credentials.set(server_config.keyring_name(server, reference), row.value.text())
+                kept = await core.credentials.set(server_references.keyring_name(server, reference), row.value.text())
                 lost = lost or not kept
             result[name] = f"${{keyring:{reference}}}"
         if lost:

@@ -25,7 +25,7 @@ from PySide6.QtWidgets import (
 
 from desktop import links
 from desktop.errors import AssistantError, Diagnostic
-from desktop.host import server_config
+from desktop.host import servers_file
 from desktop.host.server_config import ServerDefinition
 from desktop.host.server_state import ServerState
 from desktop.ui import icons, tasks, theme
@@ -296,11 +296,11 @@ class ServersPanel(QWidget):
         question = self.tr("Remove {server}?").format(server=name)
         text = self.tr("Its definition is taken out of mcp.json. Conversations and stored results stay.")
         if await confirmed(self, question, text, self.tr("Remove")):
-            await asyncio.to_thread(server_config.remove_server, self._core.servers_file, name)
+            await asyncio.to_thread(servers_file.remove_server, self._core.servers_file, name)
             await self._reload()
 
     async def _reload(self) -> None:
-        configuration = await asyncio.to_thread(server_config.read_configuration, self._core.servers_file)
+        configuration = await asyncio.to_thread(servers_file.read_configuration, self._core.servers_file)
         await self._host.reload(configuration)
 
 
