@@ -97,6 +97,8 @@ class SearchResult:
     candidates: tuple[CatalogEntry, ...]
     scores: tuple[float, ...] = ()
     """One a candidate; comparable within one result only. An exact identifier scores ``inf``."""
+    reasons: tuple[tuple[str, ...], ...] = ()
+    """One a candidate: words of the query, each with the fields that answer it, or ``identifier``, or ``meaning``."""
     not_searched: tuple[tuple[Diagnostic, tuple[str, ...]], ...] = ()
     """A diagnostic (with its server) and the catalogs (``tools``, ``resources`` …) it kept from being searched."""
     warnings: tuple[str, ...] = ()

@@ -93,8 +93,9 @@ class McpTools:
         notes += [f"Warning: {one_line(warning, 300)}" for warning in found.warnings]
         notes.append("Nothing was activated or read by this search. Commands that begin with / are the person's.")
         call.details["candidates"] = [
-            _details(entry, active) | {"score": score if math.isfinite(score) else _EXACT_SCORE}
-            for entry, score in zip(found.candidates, found.scores, strict=True)
+            _details(entry, active)
+            | {"score": score if math.isfinite(score) else _EXACT_SCORE, "matched": list(matched)}
+            for entry, score, matched in zip(found.candidates, found.scores, found.reasons, strict=True)
         ]
         call.details["not_searched"] = [
             {"server": diagnostic.server, "code": diagnostic.code, "catalogs": list(catalogs)}

@@ -7,6 +7,7 @@ Nothing is listed before somebody needs it. What a server offers is kept in memo
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -130,7 +131,7 @@ class ServerCatalog:
                 for each in kinds
                 if (skipped := lists.skipped(each))
             ]
-        return SearchResult(found.candidates, found.scores, not_searched, tuple(warnings))
+        return dataclasses.replace(found, not_searched=not_searched, warnings=tuple(warnings))
 
     async def search_known(
         self, query: str, *, kind: KindFilter = "all", server: str | None = None, limit: int = 5
@@ -140,7 +141,11 @@ class ServerCatalog:
         kinds = None if kind == "all" else _KINDS_OF[kind]
         # Shielded: who stops waiting must not keep what changed from being indexed.
         ranked = await asyncio.shield(self._run(self._rank, self._changes(), query, kinds, server, limit))
-        return SearchResult(tuple(each.entry for each in ranked), tuple(each.score for each in ranked))
+        return SearchResult(
+            tuple(each.entry for each in ranked),
+            tuple(each.score for each in ranked),
+            tuple(each.matched for each in ranked),
+        )
 
     async def look_up(self, identifiers: Sequence[str]) -> list[ToolLookup]:
         """The tools that identifiers (``server.tool`` or native names) stand for, exactly; contacts the servers they name."""

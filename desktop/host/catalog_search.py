@@ -65,7 +65,7 @@ class CatalogSearch:
         wanted = None if kinds is None else frozenset(kinds)
         index = self._index or self._join()
         if exact := index.named(query.strip(), wanted, server):
-            return [Ranked(entry, float("inf")) for entry in exact[:limit]]
+            return [Ranked(entry, float("inf"), ("identifier",)) for entry in exact[:limit]]
         return index.rank(self._analyser.words(query), wanted, server, limit, partial(self._likeness, query))
 
     def _join(self) -> Index:
@@ -77,7 +77,7 @@ class CatalogSearch:
             if key not in self._parts:
                 self._parts[key] = analyse(entries, title, self._analyser)
         self._settled_terms = self._settled_terms or len(self._analyser.terms)
-        self._index = Index(self._parts, self._analyser.terms)
+        self._index = Index(self._parts, self._analyser)
         self._have_encoded()
         return self._index
 

@@ -37,6 +37,8 @@ _WEIGHTS = np.array([3.0, 2.0, 1.5, 1.0, 0.5, 0.3], np.float32)
 _LENGTH_LOSS = np.array([0.3, 0.3, 0.0, 0.6, 0.7, 0.3], np.float32)
 _SATURATION = np.float32(0.9)
 _NAME, _SERVER = 0, 2
+#: What the fields are called where a result says why it was found.
+_FIELDS = ("name", "title", "server", "description", "parameters", "parameters")
 #: The first fields are labels; in the last ones a word counts once, however many parameters say it.
 _LABELS, _PARAMETERS = 3, 4
 #: Words of a name that are compared with the query's.
@@ -65,6 +67,9 @@ class Ranked:
     entry: CatalogEntry
     score: float
     """Comparable within one ranking; ``inf`` for what the query names exactly."""
+    matched: tuple[str, ...] = ()
+    """Why it was found: words of the query with the fields that answer them, ``teams: name, description``; ``identifier`` for
+    what the query names exactly, ``meaning`` where no word is answered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +80,7 @@ class Part:
     """
 
     entries: list[CatalogEntry]
+    title: str
     terms: Integers
     documents: Integers
     counts: npt.NDArray[np.uint8]
@@ -121,6 +127,7 @@ def analyse(entries: Iterable[CatalogEntry], title: str, analyser: Analyser) -> 
     terms, documents = np.divmod(keys, len(ordered))
     return Part(
         ordered,
+        title,
         terms.astype(np.int32),
         documents.astype(np.int32),
         np.minimum(counts, 255).astype(np.uint8).reshape(-1, len(_WEIGHTS)),
@@ -135,15 +142,17 @@ def analyse(entries: Iterable[CatalogEntry], title: str, analyser: Analyser) -> 
 class Index:
     """The postings of all parts joined, with what each adds to an entry's score. Never changed: a new one replaces it."""
 
-    def __init__(self, parts: Mapping[tuple[Kind, str], Part], terms: Mapping[str, int]) -> None:
-        """`terms`: the numbers that the analyser gave. The entries' order decides between equals: by kind, server and name."""
+    def __init__(self, parts: Mapping[tuple[Kind, str], Part], analyser: Analyser) -> None:
+        """`analyser`: the one of all parts. The entries' order decides between equals: by kind, server and name."""
         joined = [(kind, server, parts[kind, server]) for kind, server in sorted(parts)]
         offsets = list(itertools.accumulate((len(part.entries) for _, _, part in joined), initial=0))
         self._ranges = [
             (kind, server, slice(start, stop))
             for (kind, server, _), (start, stop) in zip(joined, itertools.pairwise(offsets), strict=True)
         ]
-        self._terms = terms
+        self._analyser = analyser
+        self._terms: Mapping[str, int] = analyser.terms
+        self._titles = {(kind, server): part.title for kind, server, part in joined}
         self._entries = [entry for _, _, part in joined for entry in part.entries]
         self._names = np.concatenate([np.empty((0, _NAME_WORDS), np.int32), *(part.names for _, _, part in joined)])
         self._spelled = _sorted([part.spelled for _, _, part in joined])
@@ -168,7 +177,7 @@ class Index:
         )
         counts = np.concatenate([np.empty((0, len(_WEIGHTS)), np.uint8), *(part.counts for _, _, part in joined)])
         frequency = np.einsum("ij,ij->i", counts, np.take(weights, documents, axis=0))
-        held_by = np.bincount(numbers, minlength=len(terms))
+        held_by = np.bincount(numbers, minlength=len(self._terms))
         rarity = np.log1p((len(self._entries) - held_by + 0.5) / (held_by + 0.5)).astype(np.float32)
         impacts = rarity[numbers] * frequency / (frequency + _SATURATION)
         order = np.argsort(numbers, kind="stable")  # the parts are sorted: stable sorting merges their runs
@@ -221,7 +230,25 @@ class Index:
             close, found = _with_likeness(close, found, like, wanted)
         found[_held(named, close)] += found.max()
         best = np.lexsort((close, -found))[:limit]
-        return [Ranked(self._entries[close[place]], float(found[place])) for place in best]
+        return [
+            Ranked(self._entries[close[place]], float(found[place]), self._matched(int(close[place]), words, answers))
+            for place in best
+        ]
+
+    def _matched(self, place: int, words: Sequence[Word], answers: Sequence[Mapping[int, float]]) -> tuple[str, ...]:
+        """See `Ranked.matched`. Analyses the entry again: only the few that are returned need it."""
+        entry = self._entries[place]
+        title = next(self._titles[kind, server] for kind, server, places in self._ranges if place < places.stop)
+        texts = [f"{text} {title}" if field == _SERVER else text for field, text in enumerate(texts_of(entry))]
+        held = [set(self._analyser.numbers(text)) for text in texts]
+        reasons: dict[str, str] = {}
+        for word, answer in zip(words, answers, strict=True):
+            fields = dict.fromkeys(
+                name for name, numbers in zip(_FIELDS, held, strict=True) if not numbers.isdisjoint(answer)
+            )
+            if fields:
+                reasons.setdefault(word.spelling, f"{word.spelling}: {', '.join(fields)}")
+        return tuple(reasons.values()) or ("meaning",)
 
     def _wanted(self, kinds: frozenset[Kind] | None, server: str | None) -> npt.NDArray[np.bool_] | None:
         """Which entries are of these kinds and this server; None: all."""

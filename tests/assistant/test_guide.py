@@ -80,7 +80,12 @@ class SearchedServers(Servers):
             ]
             engine.replace(name, of, entries)  # type: ignore[arg-type]
         found = engine.rank(query, limit=limit)
-        return SearchResult(tuple(each.entry for each in found), tuple(each.score for each in found), self.not_searched)
+        return SearchResult(
+            tuple(each.entry for each in found),
+            tuple(each.score for each in found),
+            tuple(each.matched for each in found),
+            self.not_searched,
+        )
 
 
 class Person:

@@ -291,6 +291,7 @@ async def test_the_window_gets_the_candidates_as_values(desk: Desk) -> None:
         "title": "",
         "description": "Lists invoices. All of them.",
         "score": 1e9,
+        "matched": ["identifier"],
         "required": ["from", "to"],
         "loaded": False,
     }

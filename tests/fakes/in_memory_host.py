@@ -91,7 +91,8 @@ class Servers:
         if server is not None and server not in {each.name for each in self.servers()}:
             raise AssistantError("server_unknown", operation="search")
         found = [entry for entry in self.entries if server in (None, entry.server)][:limit]
-        return SearchResult(tuple(found), tuple(float("inf") for _ in found), self.not_searched)
+        reasons = tuple(("identifier",) for _ in found)
+        return SearchResult(tuple(found), tuple(float("inf") for _ in found), reasons, self.not_searched)
 
     async def look_up(self, identifiers: Sequence[str]) -> list[ToolLookup]:
         if self.lookup_gate is not None:

@@ -354,3 +354,22 @@ def test_a_label_may_be_the_short_form_of_a_word_of_the_query() -> None:
     search = CatalogSearch()
     search.replace("tool", "forge", [tool("forge", "open_repo", "Opens it"), tool("forge", "rep_all", "Repeats it")])
     assert [each.entry.name for each in search.rank("repository", limit=5)] == ["open_repo"]
+
+
+def test_each_result_says_which_words_of_the_query_were_found_in_which_fields() -> None:
+    search = search_over(
+        [tool("linear", "list_teams", "Lists all teams", {"type": "object", "properties": {"workspace": {}}})]
+    )
+    (found,) = search.rank("list the teams of a workspace", limit=5)
+    assert found.matched == ("list: name, description", "teams: name, description", "workspace: parameters")
+    (begun,) = search.rank("tea line unknown", limit=5)
+    assert begun.matched == ("tea: name, description", "line: server")
+    (exact,) = search.rank("linear.list_teams", limit=5)
+    assert exact.matched == ("identifier",)
+
+
+def test_what_a_server_calls_itself_counts_as_its_name_where_a_result_says_why() -> None:
+    search = CatalogSearch()
+    search.replace("tool", "gh", [tool("gh", "fork")], title="GitHub Enterprise")
+    (found,) = search.rank("enterprise", limit=5)
+    assert found.matched == ("enterprise: server",)
