@@ -189,7 +189,7 @@ class Connection:
         try:
             result = await self._ask(
                 "call",
-                lambda client: client.call_tool(name, dict(arguments), progress_callback=progress.noticed),
+                lambda client: client.call(name, dict(arguments), progress.noticed, self._log_faults),
                 limits,
             )
         finally:
@@ -240,15 +240,19 @@ class Connection:
         except AssistantError as error:
             if isinstance(error.__cause__, MCPError):  # a diagnostic has no text of servers; the log may
                 self.log.append(f"error {error.__cause__.code}: {error.__cause__.message}")
-            elif isinstance(error.__cause__, ValidationError):  # where it is wrong; not the values, which may be secret
-                self.log.extend(
-                    f"outside the protocol: {'.'.join(map(str, fault['loc']))}: {fault['type']}"
-                    for fault in error.__cause__.errors(include_input=False, include_url=False)[:_MOST_FAULTS_TOLD]
-                )
+            elif isinstance(error.__cause__, ValidationError):
+                self._log_faults(error.__cause__)
             if error.diagnostic.code != "session_lost" or operation == "call":
                 raise
         again = await self._lifecycle.lively()
         return await again.request(operation, lambda: send(again.client), limits)
+
+    def _log_faults(self, error: ValidationError) -> None:
+        """Notes where an answer is outside the protocol; not its values, which may be secret."""
+        self.log.extend(
+            f"outside the protocol: {'.'.join(map(str, fault['loc']))}: {fault['type']}"
+            for fault in error.errors(include_input=False, include_url=False)[:_MOST_FAULTS_TOLD]
+        )
 
     async def _require(
         self, operation: Operation, capability: Callable[[ServerCapabilities], object], code: str

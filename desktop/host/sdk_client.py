@@ -1,5 +1,5 @@
 """The SDK's client with three things mended: how it agrees with a server on the protocol, what becomes of a result that does not
-fit its schema, and what one entry outside the protocol does to a list. Used by the connection.
+fit its schema, and what one part outside the protocol does to a list or a result. Used by the connection.
 
 Private members of the SDK are used; its version is pinned for that.
 """
@@ -15,12 +15,14 @@ from typing import Any, Self, cast
 
 from mcp import Client, ClientSession, MCPError
 from mcp.client._probe import negotiate_auto
+from mcp.shared.dispatcher import ProgressFnT
 from mcp_types import METHOD_NOT_FOUND, CallToolResult, ListToolsResult
 from mcp_types.methods import parse_server_result
 from pydantic import ValidationError
 
 from desktop.catalog_entries import Kind
 from desktop.errors import AssistantError
+from desktop.host.readable_result import readable_result
 
 #: Seconds a server may leave the newer era's question unanswered before it is asked in the older way as well.
 _PATIENCE = 3.0
@@ -71,6 +73,28 @@ class SdkClient(Client):
             self._session = session
             self._exit_stack = stack.pop_all()
         return self
+
+    async def call(
+        self,
+        name: str,
+        arguments: dict[str, Any],
+        progress_callback: ProgressFnT,
+        told: Callable[[ValidationError], None],
+    ) -> CallToolResult:
+        """Calls a tool. Of a result that is outside the protocol what can be read is returned, and `told` hears what is wrong.
+
+        Raises what the SDK raises.
+        """
+        _answer.set(None)
+        try:
+            return await self.call_tool(name, arguments, progress_callback=progress_callback)
+        except ValidationError as fault:
+            answer = _answer.get()
+            result = None if answer is None else readable_result(answer)
+            if result is None:
+                raise
+            told(fault)
+            return result
 
     async def page(self, kind: Kind, cursor: str | None) -> Page:
         """A page of a list. A method that the server doesn't know gives an empty one: many offer resources and no templates.

@@ -696,7 +696,7 @@ def scripted_by(folder: Path, **script: Any) -> list[str]:
 
 async def test_an_answer_outside_the_protocol_is_described_in_the_log_without_its_values(make: MakeConnection) -> None:
     connection = make(scripted(tools_call={"content": [{"type": "text", "text": None, "canary": "canary-1"}]}))
-    assert await failure(connection.call_tool("tool", {})) == "protocol_error"
+    await connection.call_tool("tool", {})
     told = [line for line in connection.log.tail(9) if line.startswith("outside the protocol: content.0")]
     assert told
     assert "canary-1" not in "".join(connection.log.tail(9))
