@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from desktop.assistant.conversation import Conversation, Message, ToolCall, ToolOutput
@@ -27,6 +27,7 @@ from desktop.catalog_entries import (
     ToolDefinition,
 )
 from desktop.errors import CATALOGUE, AssistantError, Diagnostic
+from desktop.visible_text import plain
 from tests.fakes.in_memory_host import Servers, tool
 
 LIST = tool(
@@ -374,6 +375,35 @@ async def test_names_with_hidden_characters_are_shown_and_can_still_be_used(desk
 
 
 # --- activate
+
+
+HOSTILE = st.text(st.sampled_from("ab\n\t\x00\x1b[\u202e\u2066\u200b\ufeff\ud800\U000e0041"), max_size=12) | st.just(
+    "x" * 9000
+)
+
+
+@pytest.mark.anyio
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.tuples(HOSTILE.filter(bool), HOSTILE), min_size=1, max_size=6), st.booleans())
+async def test_whatever_servers_say_an_answer_is_bounded_and_hides_nothing(
+    desk: Desk, said: list[tuple[str, str]], active: bool
+) -> None:
+    desk.servers.names = [ServerEntry("s", said[0][1])]
+    desk.servers.entries = [tool("s", name, description=text, title=text) for name, text in said]
+    for name, text in said:
+        argument = PromptArgument(name, text, True)
+        desk.servers.entries.append(PromptEntry("s", name, text, text, (argument,)))
+        desk.servers.entries.append(ResourceEntry("s", f"x:{name}"[:4096], name, text, text, text))
+        desk.servers.entries.append(TemplateEntry("s", f"x:{name}"[:4096], name, (name,), text, text, text))
+    desk.servers.near = tuple(name for name, _ in said)
+    answers = [await desk.run({"query": "a", "limit": 50})]
+    if active:
+        answers.append(await desk.run({"activate": [desk.servers.tools[0].native_name, "s.none"]}))
+    for output, _ in answers:
+        assert plain(output.text) == output.text
+        assert len(output.text.encode()) <= 52 * 1024
+        assert output.text.count("\n") <= 2001
+    assert plain(desk.mcp_tools.spec().description) == desk.mcp_tools.spec().description
 
 
 @pytest.mark.anyio
