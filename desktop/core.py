@@ -94,7 +94,9 @@ class Core:
         )
         by_meaning = self._searches_by_meaning and modules.is_installed()
         meanings = modules.Meanings(self.paths.cache / "meanings") if by_meaning else None
-        self.catalog = modules.ServerCatalog(self.host, meanings=meanings)
+        self.catalog = modules.ServerCatalog(
+            self.host, cache=modules.ToolCache(self.paths.cache / "tools"), meanings=meanings
+        )
         self.access = modules.ServerAccess(self.host, self.catalog)
         self.assistant = modules.Assistant(
             catalog=self.catalog,
@@ -174,12 +176,14 @@ def _import_the_rest() -> Any:
     from desktop.host.meanings import Meanings
     from desktop.host.sentence_encoder import is_installed
     from desktop.host.servers_file import read_configuration
+    from desktop.host.tool_cache import ToolCache
 
     return SimpleNamespace(
         Assistant=Assistant,
         ServerAccess=ServerAccess,
         builtin_server=builtin_server,
         ServerCatalog=ServerCatalog,
+        ToolCache=ToolCache,
         Consent=Consent,
         Host=Host,
         Meanings=Meanings,

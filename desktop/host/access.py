@@ -35,10 +35,11 @@ class ServerAccess:
     ) -> CallToolResult:
         """Calls a tool once, under the name its server knows.
 
-        Where the server's tools are not known, or were said to have changed, they are listed first. Raises
+        Where the server's tools are not known from this very connection, or were said to have changed, they are listed first:
+        what was kept on disk is not enough for a call. Raises
         ``tool_changed``, ``server_disabled`` and ``server_unknown`` before anything is called.
         """
-        await self._catalog.tools(tool.server)
+        await self._catalog.listed(tool.server, "tool", live=True)
         if (diagnostic := self._catalog.current(tool)) is not None:
             raise AssistantError.of(diagnostic)
         return await self._host.connection(tool.server).call_tool(tool.name, arguments, on_progress)

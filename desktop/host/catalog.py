@@ -1,7 +1,7 @@
 """The catalog: what all enabled servers offer, searched, looked up, known to be current. Used by the assistant and the window.
 
-Nothing is listed before somebody needs it. What a server offers is kept in memory (``server_lists``); the ranking is
-``catalog_search``.
+Nothing is listed before somebody needs it. What a server offers is kept in memory (``server_lists``), its tools on disk as well
+(``tool_cache``); the ranking is ``catalog_search``.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ from desktop.host.connection import Connection
 from desktop.host.host import Host
 from desktop.host.meanings import Meanings
 from desktop.host.search_index import Ranked
-from desktop.host.server_lists import KINDS, ServerLists
+from desktop.host.server_lists import KINDS, Freshness, ServerLists
+from desktop.host.tool_cache import ToolCache
 from desktop.signals import Signal
 from desktop.tool_names import may_name_tool_of
 from desktop.uris import is_uri
@@ -62,14 +63,16 @@ class ServerCatalog:
         self,
         host: Host,
         *,
+        cache: ToolCache | None = None,
         meanings: Meanings | None = None,
         clock: Callable[[], float] = time.monotonic,
         patience: float = _PATIENCE,
     ) -> None:
-        """`meanings` are the catalog's own from now on. `clock` tells seconds; `patience` is how many a search of all servers
-        waits for slow ones."""
+        """Without a `cache` no tools are kept on disk. `meanings` are the catalog's own from now on. `clock` tells seconds;
+        `patience` is how many a search of all servers waits for slow ones."""
         self.changed: Signal[str] = Signal()
         self._host = host
+        self._cache = cache
         self._clock = clock
         self._patience = patience
         self._contacting = asyncio.Semaphore(_AT_ONCE)
@@ -96,12 +99,23 @@ class ServerCatalog:
         """A server's tools. Raises AssistantError when they can't be listed."""
         return cast("list[ToolDefinition]", await self.listed(name, "tool"))
 
-    async def listed(self, name: str, kind: Kind) -> list[CatalogEntry]:
-        """What a server offers of a kind. Raises AssistantError: ``server_unknown``, ``server_disabled``, why it isn't listed."""
+    async def listed(self, name: str, kind: Kind, *, live: bool = False) -> list[CatalogEntry]:
+        """What a server offers of a kind; with `live`, as its present connection said, which is listed once for that.
+
+        Raises AssistantError: ``server_unknown``, ``server_disabled``, why it isn't listed.
+        """
         lists = self._lists_of(name)
-        for diagnostic in (await lists.ensure([kind])).values():
+        for diagnostic in (await lists.ensure([kind], live=live)).values():
             raise AssistantError.of(diagnostic)
         return list(lists.entries(kind))
+
+    def freshness(self, name: str, kind: Kind) -> Freshness:
+        """Since when a list is known, and from where; of a server that is unknown or disabled nothing is."""
+        lists = self._lists.get(name)
+        listed_at = lists.listed_at(kind) if lists else None
+        if lists is None or listed_at is None:
+            return Freshness(live=False, listed_at=None)
+        return Freshness(lists.is_live(kind), time.time() - (self._clock() - listed_at))
 
     async def refresh(self, name: str) -> None:
         """Lists everything a server offers anew. Raises AssistantError like `listed`; what could be listed is kept."""
@@ -117,6 +131,7 @@ class ServerCatalog:
 
         A query that is one word and begins as a server's identifiers do contacts that server alone. Servers that are slow,
         failed lately, need consent or are started by hand are named in ``not_searched``, unless they are known already.
+        Tools that were kept on disk for less than a day are: they need no connection and are not named.
         Raises AssistantError ``server_unknown`` and ``server_disabled``.
         """
         kinds = _KINDS_OF[kind]
@@ -126,6 +141,8 @@ class ServerCatalog:
         warnings: list[str] = []
         for lists in filter(None, map(self._lists.get, names)):
             warnings += map(str, lists.connection.state.warnings)
+            if lists.not_kept is not None:
+                warnings.append(f"{lists.connection.definition.name}: its tools are not kept. {lists.not_kept}")
             warnings += [
                 f"{lists.connection.definition.name}: {skipped} {each}s were left out, being invalid, duplicate or unsupported."
                 for each in kinds
@@ -148,17 +165,19 @@ class ServerCatalog:
         )
 
     async def look_up(self, identifiers: Sequence[str]) -> list[ToolLookup]:
-        """The tools that identifiers (``server.tool`` or native names) stand for, exactly; contacts the servers they name."""
+        """The tools that identifiers (``server.tool`` or native names) stand for, exactly; contacts the servers they name, unless
+        all they name is kept on disk."""
         named = {
             each: [name for name in self._host.connections if may_name_tool_of(name, each)] for each in identifiers
         }
         names = sorted({name for found in named.values() for name in found if name in self._lists})
-        failures = await asyncio.gather(*(self._lists[name].ensure(["tool"]) for name in names))
-        why_not = {name: failed["tool"] for name, failed in zip(names, failures, strict=True) if failed}
-        meant: dict[str, list[ToolDefinition]] = {each: [] for each in identifiers}
-        for tool in self._tools(names):
-            for identifier in meant.keys() & {tool.identifier, tool.native_name}:
-                meant[identifier].append(tool)
+        why_not = await self._list_tools(names, live=False)
+        meant = self._meant(identifiers, names)
+        # A tool may be newer than what is kept on disk.
+        unsure = [name for each in identifiers if not meant[each] for name in named[each] if name in names]
+        if unsure := sorted({name for name in unsure if name not in why_not and not self._lists[name].is_live("tool")}):
+            why_not |= await self._list_tools(unsure, live=True)
+            meant = self._meant(identifiers, names)
         return [await self._looked_up(each, meant[each], named[each], why_not) for each in identifiers]
 
     def current(self, tool: ToolDefinition) -> Diagnostic | None:
@@ -170,7 +189,7 @@ class ServerCatalog:
             return Diagnostic("server_disabled", "call", tool.server)
         lists = self._lists[tool.server]
         live = lists.tool(tool.name)
-        same = live.fingerprint == tool.fingerprint if live else not lists.knows("tool")
+        same = live is not None and live.fingerprint == tool.fingerprint if lists.is_live("tool") else True
         if same and connection.definition.identity == tool.identity and connection.definition.offers(tool.name):
             return None
         return Diagnostic("tool_changed", "call", tool.server)
@@ -197,11 +216,14 @@ class ServerCatalog:
             if old is self._lists.get(name):
                 continue
             if old is not None:
+                new = self._host.connections.get(name)
+                if new is None or new.definition.identity != old.connection.definition.identity:
+                    old.forget_file()
                 old.close()
             asyncio.get_running_loop().call_soon(self.changed.emit, name)
 
     def _lists_for(self, name: str, connection: Connection) -> ServerLists:
-        lists = ServerLists(connection, contacting=self._contacting, clock=self._clock)
+        lists = ServerLists(connection, contacting=self._contacting, clock=self._clock, cache=self._cache)
         lists.changed.connect(partial(self.changed.emit, name))
         return lists
 
@@ -229,14 +251,20 @@ class ServerCatalog:
             faults.setdefault((name, diagnostic.code), (diagnostic, []))[1].append(f"{kind}s")
 
         waiting: dict[str, asyncio.Task[dict[Kind, Diagnostic]]] = {}
+        names = list(names)
+        if "tool" in kinds:
+            await asyncio.gather(*(self._lists[name].load() for name in names))
         for name in names:
-            lists = self._lists[name]
+            lists = self._lists.get(name)
+            if lists is None:  # removed meanwhile
+                continue
             respite = None if in_any_case else lists.respite()
             if respite is None:
                 waiting[name] = asyncio.create_task(lists.ensure(kinds))
                 continue
             for kind in kinds:
-                add(name, kind, respite)
+                if not lists.is_fresh(kind):
+                    add(name, kind, respite)
         try:
             if waiting:
                 await asyncio.wait(waiting.values(), timeout=None if in_any_case else self._patience)
@@ -252,6 +280,19 @@ class ServerCatalog:
                 elif not task.done() and lists is not None and not lists.knows(kind):
                     add(name, kind, Diagnostic("busy", "search", name))
         return tuple((diagnostic, tuple(catalogs)) for diagnostic, catalogs in faults.values())
+
+    async def _list_tools(self, names: Sequence[str], *, live: bool) -> dict[str, Diagnostic]:
+        """Has servers' tools listed where need be. Returns why those could not be that are missing."""
+        failures = await asyncio.gather(*(self._lists[name].ensure(["tool"], live=live) for name in names))
+        return {name: failed["tool"] for name, failed in zip(names, failures, strict=True) if failed}
+
+    def _meant(self, identifiers: Iterable[str], names: Iterable[str]) -> dict[str, list[ToolDefinition]]:
+        """The known tools of servers that identifiers stand for."""
+        meant: dict[str, list[ToolDefinition]] = {each: [] for each in identifiers}
+        for tool in self._tools(names):
+            for identifier in meant.keys() & {tool.identifier, tool.native_name}:
+                meant[identifier].append(tool)
+        return meant
 
     async def _looked_up(
         self, identifier: str, meant: Sequence[ToolDefinition], named: Sequence[str], why_not: Mapping[str, Diagnostic]

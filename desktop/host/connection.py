@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -66,6 +66,16 @@ _MOST_FAULTS_TOLD = 5
 Answer = TypeVar("Answer")
 
 
+@dataclass(frozen=True, slots=True)
+class Keeping:
+    """How a list may be kept, of what its server says of all its pages."""
+
+    lifetime: float | None = None
+    """Seconds; None where the server doesn't say."""
+    on_disk: bool = True
+    """False where the server doesn't want it, and where the list may not be whole."""
+
+
 class Connection:
     """A server's connection.
 
@@ -75,6 +85,7 @@ class Connection:
         state_changed: Emitted soon after each change of `state`.
         list_changed: Emitted with ``tools``, ``resources`` or ``prompts`` when the server says so, and with each of them
             when it has been connected anew.
+        keeping: How a list that was read last may be kept, by kind.
     """
 
     def __init__(
@@ -102,6 +113,7 @@ class Connection:
         self._large_tokens: set[object] = set()
         self._output_schemas: dict[str, OutputSchema] = {}
         self._warnings: dict[Kind, Diagnostic] = {}
+        self.keeping: dict[Kind, Keeping] = {}
         self._lifecycle = Lifecycle(
             definition,
             log=log,
@@ -272,12 +284,17 @@ class Connection:
         limit = self.definition.request_time_limit
         limits = Limits(limit, _PAGES_TIME * limit)
         left_out = 0
+        lifetimes: list[float] = []
+        on_disk = True
 
         async def page(cursor: str | None) -> tuple[list[Any], str | None]:
-            nonlocal left_out
+            nonlocal left_out, on_disk
             fetched = await self._ask("search", lambda client: client.page(kind, cursor), limits)
             limits.sign_of_life()
             left_out += fetched.left_out
+            on_disk = on_disk and fetched.may_be_stored
+            if fetched.lifetime is not None:
+                lifetimes.append(fetched.lifetime)
             return fetched.entries, fetched.next_cursor
 
         life = await self._lifecycle.lively()
@@ -292,6 +309,7 @@ class Connection:
                 self._warnings[kind] = known(
                     "list_incomplete", "search", self.definition.name, reason=reason
                 ).diagnostic
+        self.keeping[kind] = Keeping(min(lifetimes, default=None), on_disk and kind not in self._warnings)
         if self.state.status == "connected":
             counts = {**self.state.counts, kind: len(found)}
             self._lifecycle.publish(replace(self.state, counts=counts, warnings=tuple(self._warnings.values())))

@@ -18,6 +18,7 @@ from mcp.client._probe import negotiate_auto
 from mcp.shared.dispatcher import ProgressFnT
 from mcp_types import METHOD_NOT_FOUND, CallToolResult, ListToolsResult
 from mcp_types.methods import parse_server_result
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
 from desktop.catalog_entries import Kind
@@ -44,6 +45,10 @@ class Page:
     next_cursor: str | None
     left_out: int
     """How many entries were outside the protocol."""
+    lifetime: float | None = None
+    """Seconds for which the server says the page is good (``ttlMs``); None where it says nothing, or that it never is."""
+    may_be_stored: bool = True
+    """False where the server's hints are that it is private, or stale at once."""
 
 
 @dataclass
@@ -124,8 +129,15 @@ class SdkClient(Client):
             if isinstance(result, ListToolsResult):
                 # What the client learns from a list that passes.
                 self.session._absorb_tool_listing(result, complete=False)  # pyright: ignore[reportPrivateUsage]
-            return Page(getattr(result, attribute), cast("Any", result).next_cursor, len(listed) - len(fitting))
-        return Page(getattr(result, attribute), result.next_cursor, 0)
+            return self._page(result, attribute, len(listed) - len(fitting))
+        return self._page(result, attribute, 0)
+
+    def _page(self, result: Any, attribute: str, left_out: int) -> Page:
+        entries, cursor = getattr(result, attribute), result.next_cursor
+        if self.protocol_version not in MODERN_PROTOCOL_VERSIONS:  # the older era has no such hints
+            return Page(entries, cursor, left_out)
+        may_be_stored = result.ttl_ms > 0 and result.cache_scope == "public"
+        return Page(entries, cursor, left_out, result.ttl_ms / 1000 or None, may_be_stored)
 
     def _mended(self, entry: Any) -> Any:
         """A tool without an output schema that can't be one; anything else as it is."""

@@ -2,17 +2,25 @@
 
 Whoever needs a list while it is being read shares that reading, and may stop waiting without ending it. A list that changed
 while it was read is read again.
+
+Tools that were kept on disk (``tool_cache``) stand for the list until it is read from the server: to be found and activated,
+not to be called. They are shown of a server that can't be reached, too. A server's notice of a change removes the file.
+A lifetime that the server itself gives a list shortens ours.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from mcp_types import Tool
 
 from desktop.catalog_entries import CatalogEntry, Kind, ToolDefinition
 from desktop.errors import AssistantError, Diagnostic
 from desktop.host.admission import Admitted, admit_prompts, admit_resources, admit_templates, admit_tools
-from desktop.host.connection import Connection
+from desktop.host.connection import Connection, Keeping
+from desktop.host.tool_cache import LIFETIME, ToolCache
 from desktop.signals import Signal
 
 KINDS: tuple[Kind, ...] = ("tool", "resource", "template", "prompt")
@@ -22,8 +30,8 @@ _NOTICES: dict[str, tuple[Kind, ...]] = {
     "resources": ("resource", "template"),
     "prompts": ("prompt",),
 }
-#: Seconds. Tools stay until the server says that they changed; of the others most servers say nothing.
-_LIFETIME = 300.0
+#: Seconds, unless a notice comes before: of tools most servers say when they change, of the others few do.
+_LIFETIMES: dict[Kind, float] = {"tool": LIFETIME, "resource": 300.0, "template": 300.0, "prompt": 300.0}
 #: Seconds in which notices are gathered before lists are read again: some servers send them in floods.
 _GATHERING = 0.2
 #: Seconds between the beginnings of two such readings: some servers say that a list changed whenever it is read.
@@ -36,16 +44,40 @@ Found = dict[Kind, "Diagnostic | None"]
 """The kinds that were to be listed, each with the reason when it could not be."""
 
 
+@dataclass(frozen=True, slots=True)
+class Freshness:
+    """How a list is known."""
+
+    live: bool
+    """Read from the server in this run and not said to have changed; False of tools that were kept on disk."""
+    listed_at: float | None
+    """When the server gave it, in seconds since the epoch; None when it is not known."""
+
+
 class ServerLists:
     """The lists of one server.
 
     Attributes:
         connection: The server's.
         changed: Emitted soon after lists were read, dropped, or could not be read.
+        not_kept: Why the tools could not be kept on disk, or None.
     """
 
-    def __init__(self, connection: Connection, *, contacting: asyncio.Semaphore, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        *,
+        contacting: asyncio.Semaphore,
+        clock: Callable[[], float],
+        cache: ToolCache | None = None,
+    ) -> None:
         """`contacting` bounds how many servers are asked at the same time; `clock` tells seconds."""
+        self.not_kept: Diagnostic | None = None
+        self._cache = cache if connection.definition.kind != "builtin" else None
+        self._loading: asyncio.Task[None] | None = None
+        self._keeping: asyncio.Task[None] | None = None
+        self._may_be_on_disk = True
+        self._is_live = False
         self.connection = connection
         self.changed: Signal[()] = Signal()
         self._contacting = contacting
@@ -61,6 +93,7 @@ class ServerLists:
         self._next_renewal = 0.0
         self._failed_at: float | None = None
         self._was_connected = False
+        self._offered: Sequence[Tool] = ()
         connection.list_changed.connect(self._heard)
         connection.state_changed.connect(self._state_changed)
 
@@ -78,6 +111,14 @@ class ServerLists:
     def tool(self, name: str) -> ToolDefinition | None:
         return self._tools.get(name)
 
+    def is_live(self, kind: Kind) -> bool:
+        """Whether a list is known from the server itself, in this life of its connection."""
+        return kind in self._known and (kind != "tool" or self._is_live)
+
+    def listed_at(self, kind: Kind) -> float | None:
+        """When a list was read from the server, as `clock` tells it; None when it is not known."""
+        return self._listed_at[kind] if kind in self._known else None
+
     def respite(self) -> Diagnostic | None:
         """Why to leave the server alone for now: it could not be connected lately, or is about to be by itself."""
         state = self.connection.state
@@ -86,10 +127,22 @@ class ServerLists:
         lately = self._failed_at is not None and self._clock() - self._failed_at < _RESPITE
         return state.failure.diagnostic if lately or state.retry_in is not None else None
 
-    async def ensure(self, kinds: Iterable[Kind]) -> dict[Kind, Diagnostic]:
-        """Reads the lists that are not known or too old. Returns those that could not be read, and why."""
+    async def load(self) -> None:
+        """Takes the tools from the disk unless they are known."""
+        if self._cache is None or "tool" in self._known or not self._may_be_on_disk:
+            return
+        if self._loading is None:
+            self._loading = asyncio.create_task(self._load(self._cache))
+        await asyncio.wait({self._loading})
+
+    async def ensure(self, kinds: Iterable[Kind], *, live: bool = False) -> dict[Kind, Diagnostic]:
+        """Reads the lists that are not known or too old, or with `live` those that are not known from the server itself.
+        Returns those that could not be read, and why."""
+        kinds = tuple(kinds)
         failures: dict[Kind, Diagnostic] = {}
-        missing: list[Kind] = [kind for kind in kinds if not self._is_fresh(kind)]
+        if "tool" in kinds and not live:
+            await self.load()
+        missing: list[Kind] = [kind for kind in kinds if not self.is_fresh(kind) or (live and not self.is_live(kind))]
         while missing:
             listing = self._listing = self._listing or asyncio.create_task(self._list(tuple(missing)))
             await asyncio.wait({listing})
@@ -100,8 +153,10 @@ class ServerLists:
             missing = [kind for kind in missing if kind not in found]
         return failures
 
-    def drop(self, kinds: Iterable[Kind]) -> None:
+    def drop(self, kinds: Iterable[Kind], *, on_disk: bool = True) -> None:
         """Forgets lists, also those that are being read. What was known is soon read again while the server is connected."""
+        if on_disk and "tool" in kinds:
+            self.forget_file()
         for kind in kinds:
             self._generations[kind] += 1
             if self._known.pop(kind, None) is not None:
@@ -112,18 +167,29 @@ class ServerLists:
             loop = asyncio.get_running_loop()
             self._gathering = loop.call_at(max(loop.time() + _GATHERING, self._next_renewal), self._renew)
 
+    def forget_file(self) -> None:
+        """Has the kept tools removed, those that are being written too."""
+        self._generations["tool"] += 1
+        self._loading = None
+        if self._cache is not None and self._may_be_on_disk:
+            self._may_be_on_disk = False
+            asyncio.get_running_loop().run_in_executor(None, self._cache.remove, self.connection.definition)
+
     def close(self) -> None:
         """Ends everything; whoever waits for a list gets ``cancelled``."""
         self.connection.list_changed.disconnect(self._heard)
         self.connection.state_changed.disconnect(self._state_changed)
-        for each in (self._listing, self._renewing, self._gathering):
+        for each in (self._listing, self._renewing, self._gathering, self._loading, self._keeping):
             if each is not None:
                 each.cancel()
 
-    def _is_fresh(self, kind: Kind) -> bool:
-        if kind not in self._known:
+    def is_fresh(self, kind: Kind) -> bool:
+        """Whether a list is known and not too old. Tools from the disk are as long as the server is not connected."""
+        if kind not in self._known or (not self.is_live(kind) and self.connection.state.status == "connected"):
             return False
-        return kind == "tool" or self._clock() - self._listed_at[kind] < _LIFETIME
+        given = self.connection.keeping.get(kind, Keeping()).lifetime if self.is_live(kind) else None
+        lifetime = _LIFETIMES[kind] if given is None else min(given, _LIFETIMES[kind])
+        return self._clock() - self._listed_at[kind] < lifetime
 
     async def _list(self, kinds: tuple[Kind, ...]) -> Found:
         try:
@@ -148,12 +214,12 @@ class ServerLists:
             is_current = generation == self._generations[kind]
             if is_current or attempt == _ATTEMPTS - 1:
                 # A server that never stops saying that its list changed: what it said last is used, and soon read again.
-                self._known[kind] = admitted
-                self._listed_at[kind] = self._clock()
+                self._adopt(kind, admitted, age=0.0)
                 if is_current:
                     self._to_renew.discard(kind)
                 if kind == "tool":
-                    self._tools = {tool.name: tool for tool in admitted.entries if isinstance(tool, ToolDefinition)}
+                    self._is_live = True
+                    self._keep(generation)
                 break
         return None
 
@@ -162,13 +228,49 @@ class ServerLists:
         connection, definition = self.connection, self.connection.definition
         match kind:
             case "tool":
-                return await asyncio.to_thread(admit_tools, definition, await connection.list_tools())
+                self._offered = await connection.list_tools()
+                return await asyncio.to_thread(admit_tools, definition, self._offered)
             case "resource":
                 return await asyncio.to_thread(admit_resources, definition, await connection.list_resources())
             case "template":
                 return await asyncio.to_thread(admit_templates, definition, await connection.list_resource_templates())
             case "prompt":
                 return await asyncio.to_thread(admit_prompts, definition, await connection.list_prompts())
+
+    def _adopt(self, kind: Kind, admitted: Admitted, *, age: float) -> None:
+        self._known[kind] = admitted
+        self._listed_at[kind] = self._clock() - age
+        if kind == "tool":
+            self._tools = {tool.name: tool for tool in admitted.entries if isinstance(tool, ToolDefinition)}
+
+    async def _load(self, cache: ToolCache) -> None:
+        generation = self._generations["tool"]
+        found = await asyncio.to_thread(cache.read, self.connection.definition)
+        if found is not None and generation == self._generations["tool"] and "tool" not in self._known:
+            admitted, age = found
+            self._is_live = False
+            self._adopt("tool", admitted, age=age)
+
+    def _keep(self, generation: int) -> None:
+        """Has the tools that were just listed written, in the order of the listings, where the server lets them be kept."""
+        offered, self._offered = self._offered, ()
+        if self._cache is None:
+            return
+        if not self.connection.keeping.get("tool", Keeping()).on_disk:
+            self.forget_file()
+            return
+        self._may_be_on_disk = True
+        self._keeping = asyncio.create_task(self._write(self._cache, offered, generation))
+
+    async def _write(self, cache: ToolCache, offered: Sequence[Tool], generation: int) -> None:
+        def is_current() -> bool:
+            return generation == self._generations["tool"]
+
+        try:
+            await asyncio.to_thread(cache.write, self.connection.definition, offered, is_current)
+            self.not_kept = None
+        except AssistantError as error:
+            self.not_kept = error.diagnostic
 
     def _heard(self, which: str) -> None:
         self.drop(_NOTICES[which])
@@ -180,7 +282,9 @@ class ServerLists:
         elif self._failed_at is None:
             self._failed_at = self._clock()
         if status != "connected" and self._was_connected:
-            self.drop(KINDS)  # what it offers when it comes back is to be seen
+            # What it offers when it comes back is to be seen; what it offered may still be found.
+            self.drop(KINDS, on_disk=False)
+            self._loading = None
         self._was_connected = status == "connected"
 
     def _renew(self) -> None:

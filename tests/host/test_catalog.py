@@ -19,6 +19,7 @@ from desktop.catalog_entries import PromptEntry, ResourceEntry, TemplateEntry, T
 from desktop.errors import AssistantError, Diagnostic
 from desktop.host.builtin_server import builtin_server
 from desktop.host.catalog import ServerCatalog
+from desktop.host.connection import Keeping
 from desktop.host.consent import Consent
 from desktop.host.host import Host
 from desktop.host.server_config import Configuration, ServerDefinition
@@ -51,6 +52,7 @@ class ScriptedConnection:
     state: ServerState = field(default_factory=lambda: ServerState("idle"))
     asked: list[str] = field(default_factory=list)
     connects: int = 0
+    keeping: dict[str, Keeping] = field(default_factory=dict)
     gate: asyncio.Event = field(default_factory=asyncio.Event)
     meanwhile: Callable[[], None] | None = None
 
