@@ -20,6 +20,7 @@ from desktop.ui.chat.chat_pane import ChatPane
 from desktop.ui.chat.conversation_list import ConversationList
 from desktop.ui.dialogs.settings_dialog import SettingsDialog
 from desktop.ui.model_menu import ModelMenu
+from desktop.ui.panels.catalog_panel import CatalogPanel
 from desktop.ui.panels.servers_panel import ServersPanel
 from desktop.ui.settings_change import change
 from desktop.visible_text import visible_line
@@ -52,6 +53,7 @@ class MainWindow(QMainWindow):
         self.conversations = ConversationList(core.history)
         self.chat = ChatPane(core, answers)
         self.servers = ServersPanel(core)
+        self.catalog = CatalogPanel(core)
         self.panels = QTabWidget()
         self.panels.setDocumentMode(True)
         self.panels.setTabBarAutoHide(True)  # a panel says itself what it is
@@ -59,6 +61,7 @@ class MainWindow(QMainWindow):
         self.panels.setFocusProxy(None)  # type: ignore[arg-type]  # Qt takes none
         self.panels.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.panels.addTab(self.servers, self.tr("Servers"))
+        self.panels.addTab(self.catalog, self.tr("Catalog"))
         self._splitter = _Splitter(Qt.Orientation.Horizontal)
         self._splitter.setChildrenCollapsible(False)
         self._splitter.setMinimumWidth(_NARROWEST_CHAT)  # not that of all panes: `_fit` puts away what has no room
@@ -101,6 +104,7 @@ class MainWindow(QMainWindow):
         self._add(go, self.tr("&Decide on a waiting call"), "Ctrl+J", self.chat.show_waiting_call)
         self._add(go, self.tr("Choose a &model"), "Ctrl+M", self._open_model_menu)
         self._add(go, self.tr("&Servers"), "Ctrl+Shift+S", self._show_server)
+        self._add(go, self.tr("Search the &catalog"), "Ctrl+Shift+F", self._search_catalog)
         view = self.menuBar().addMenu(self.tr("&View"))
         toggles = {
             "conversations": (self.tr("&Conversations"), "Ctrl+Shift+L"),
@@ -159,6 +163,11 @@ class MainWindow(QMainWindow):
         self._want("panels")
         self.panels.setCurrentWidget(self.servers)
         self.servers.focus_server(name)
+
+    def _search_catalog(self) -> None:
+        self._want("panels")
+        self.panels.setCurrentWidget(self.catalog)
+        self.catalog.focus_search()
 
     def _toggle(self, name: str) -> None:
         if self._side_panes[name].isVisible():

@@ -98,7 +98,8 @@ async def test_the_menus_hold_every_shortcut(window: MainWindow) -> None:
         if not action.shortcut().isEmpty()
     }
     assert listed == {
-        "Ctrl+N", "Ctrl+F", "Ctrl+,", "Ctrl+Q", "Ctrl+L", "Ctrl+J", "Ctrl+M", "Ctrl+Shift+S", "Ctrl+Shift+L", "Ctrl+Shift+P",
+        "Ctrl+N", "Ctrl+F", "Ctrl+,", "Ctrl+Q", "Ctrl+L", "Ctrl+J", "Ctrl+M", "Ctrl+Shift+S", "Ctrl+Shift+F", "Ctrl+Shift+L",
+            "Ctrl+Shift+P",
     }  # fmt: skip
 
 

@@ -74,9 +74,9 @@ class ApprovalPanel(QWidget):
         if description:
             said = self.tr("The server describes it: “{text}”").format(text=description)
             layout.addWidget(PlainLabel(said, tone="muted"))
-        claims = _claims(tool)
-        if claims:
-            said = self.tr("The server says: {claims}. Deskhand can't check that.").format(claims=", ".join(claims))
+        said_of_it = claims(tool)
+        if said_of_it:
+            said = self.tr("The server says: {claims}. Deskhand can't check that.").format(claims=", ".join(said_of_it))
             layout.addWidget(PlainLabel(said, tone="muted"))
         if self.request.other_servers:
             names = ", ".join(visible_line(each, 80) for each in sorted(self.request.other_servers)[:10])
@@ -133,7 +133,7 @@ class ApprovalPanel(QWidget):
         layout.addLayout(row)
 
 
-def _claims(tool: ToolDefinition) -> list[str]:
+def claims(tool: ToolDefinition) -> list[str]:
     """What a server claims of a tool, in words."""
     said = {
         ("readOnlyHint", True): tr("it only reads"),

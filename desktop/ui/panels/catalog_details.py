@@ -1,0 +1,177 @@
+"""What is known of one entry of the catalog: its words, parameters, claims and schema. The lower half of the catalog panel.
+
+All of it is a server's own text: shown plain, with nothing hidden in it, and bounded.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from PySide6.QtCore import QLocale, Qt
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
+
+from desktop.catalog_entries import CatalogEntry, PromptEntry, ResourceEntry, TemplateEntry, ToolDefinition
+from desktop.ui import icons, theme
+from desktop.ui.chat.approval_panel import claims
+from desktop.ui.chat.code_block import CodeView
+from desktop.ui.chat.widgets import CopyButton, ElidedLabel, SlimScrollBars, clear, flat_button
+from desktop.ui.dialogs.form_schema import resolved
+from desktop.ui.labels import PlainLabel
+from desktop.ui.messages import tr
+from desktop.ui.panels.catalog_rows import identifier, kind_of, kind_word, label
+from desktop.visible_text import visible, visible_line
+
+_LONGEST_DESCRIPTION = 4000
+_LONGEST_SCHEMA = 50_000
+_MOST_PARAMETERS = 40
+_DEEPEST = 2
+_LONGEST_NAME = 120
+
+
+class EntryDetails(QScrollArea):
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._entry: CatalogEntry | None = None
+        self._page = QWidget()
+        self._layout = QVBoxLayout(self._page)
+        self._layout.setContentsMargins(0, theme.SPACING, theme.SPACING, 0)
+        self._layout.setSpacing(theme.SPACING)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setWidgetResizable(True)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setAccessibleName(self.tr("Details"))
+        self.setWidget(self._page)
+        self.viewport().setAutoFillBackground(False)
+        self._page.setAutoFillBackground(False)
+        SlimScrollBars(self)
+
+    def show_entry(self, entry: CatalogEntry) -> None:
+        if entry is self._entry:
+            return
+        self._entry = entry
+        while (item := self._layout.takeAt(0)) is not None:
+            if (row := item.layout()) is not None:
+                clear(row)
+            if (widget := item.widget()) is not None:
+                widget.hide()
+                widget.deleteLater()
+        title = ElidedLabel(label(entry), bold=True)
+        copy = CopyButton(self.tr("Copy identifier"), lambda: identifier(entry))
+        head = QHBoxLayout()
+        head.setSpacing(theme.SPACING)
+        head.addWidget(title, 1)
+        head.addWidget(copy)
+        self._layout.addLayout(head)
+        self._layout.addWidget(ElidedLabel(visible_line(identifier(entry), 2000), tone="muted", fixed_width_font=True))
+        kind = self.tr("{kind} of {server}").format(
+            kind=kind_word(kind_of(entry)), server=visible_line(entry.server, _LONGEST_NAME)
+        )
+        self._layout.addWidget(ElidedLabel(kind, tone="muted"))
+        description = visible(entry.description[:_LONGEST_DESCRIPTION]).strip()
+        self._add(description + ("…" if len(entry.description) > _LONGEST_DESCRIPTION else ""))
+        match entry:
+            case ToolDefinition():
+                self._show_tool(entry)
+            case ResourceEntry():
+                self._add_fact(self.tr("MIME type"), visible_line(entry.mime_type))
+                size = QLocale().formattedDataSize(entry.size) if entry.size is not None else ""
+                self._add_fact(self.tr("Size"), size)
+            case TemplateEntry():
+                self._add_fact(self.tr("MIME type"), visible_line(entry.mime_type))
+                self._add_list(self.tr("Variables"), [visible_line(each, _LONGEST_NAME) for each in entry.variables])
+            case PromptEntry():
+                self._add_list(
+                    self.tr("Arguments"),
+                    [_line(each.name, "", each.required, each.description) for each in entry.arguments],
+                )
+        self._layout.addStretch(1)
+        self.verticalScrollBar().setValue(0)
+
+    def _show_tool(self, tool: ToolDefinition) -> None:
+        lines = list(_parameters(tool.input_schema, tool.input_schema))
+        if lines:
+            self._add_list(self.tr("Parameters"), lines)
+        else:
+            self._add(self.tr("The tool takes no arguments."), tone="muted")
+        if said := claims(tool):
+            self._add_fact(self.tr("The server says"), ", ".join(said))
+        self._layout.addWidget(_Schema(tool.input_schema), 0)
+
+    def _add(self, text: str, *, tone: str = "", bold: bool = False) -> None:
+        if text:
+            self._layout.addWidget(PlainLabel(text, tone=tone, bold=bold, selectable=True))
+
+    def _add_fact(self, name: str, value: str) -> None:
+        if value:
+            self._add(self.tr("{name}: {value}").format(name=name, value=value))
+
+    def _add_list(self, heading: str, lines: list[str]) -> None:
+        if lines:
+            self._add(heading, bold=True)
+            shown = [*lines[:_MOST_PARAMETERS], *(["…"] if len(lines) > _MOST_PARAMETERS else [])]
+            self._add("\n".join(shown))
+
+
+class _Schema(QWidget):
+    """A schema as JSON, written out when it is asked for."""
+
+    def __init__(self, schema: dict[str, Any]) -> None:
+        super().__init__()
+        self._schema = schema
+        self._view: CodeView | None = None
+        self._toggle = flat_button("right", self.tr("Show the schema"), text=self.tr("Schema"))
+        self._toggle.setCheckable(True)
+        self._toggle.toggled.connect(self._show)
+        self._layout = QVBoxLayout(self)
+        self._layout.setContentsMargins(0, 0, 0, 0)
+        self._layout.addWidget(self._toggle)
+
+    def _show(self, shown: bool) -> None:
+        icons.set_icon(self._toggle, "down" if shown else "right")
+        if self._view is None:
+            text = visible(json.dumps(self._schema, indent=2, ensure_ascii=False))
+            self._view = CodeView(wrap=True, parent=self)
+            self._view.setAccessibleName(self.tr("Schema"))
+            shown_whole = len(text) <= _LONGEST_SCHEMA
+            self._view.set_text(
+                text if shown_whole else text[:_LONGEST_SCHEMA] + "…", language="json" if shown_whole else ""
+            )
+            self._layout.addWidget(self._view)
+        self._view.setVisible(shown)
+
+
+def _parameters(schema: dict[str, Any], root: dict[str, Any], prefix: str = "", depth: int = 1) -> Iterator[str]:
+    """A line for each parameter, those of objects below their object's; one more than are shown, at most."""
+    properties = schema.get("properties")
+    listed = schema.get("required")
+    required = listed if isinstance(listed, list) else []
+    for count, (name, given) in enumerate(properties.items() if isinstance(properties, dict) else ()):
+        if count > _MOST_PARAMETERS:
+            return
+        said = resolved(given, root)
+        yield _line(f"{prefix}{name}", _type(said, root), name in required, said.get("description"))
+        inner = said if said.get("type") != "array" else resolved(said.get("items"), root)
+        if "properties" in inner:
+            mark = "[]." if inner is not said else "."
+            if depth < _DEEPEST:
+                yield from _parameters(inner, root, f"{prefix}{name}{mark}", depth + 1)
+            else:
+                yield f"{visible_line(prefix + name, _LONGEST_NAME)}{mark}…"
+
+
+def _type(schema: dict[str, Any], root: dict[str, Any]) -> str:
+    if isinstance(choices := schema.get("enum"), list):
+        return tr("one of {choices}").format(choices=", ".join(map(str, choices[:8])) + ("…" if choices[8:] else ""))
+    kind = schema.get("type")
+    if kind == "array" and isinstance(inner := resolved(schema.get("items"), root).get("type"), str):
+        return tr("list of {type}").format(type=inner)
+    return kind if isinstance(kind, str) else tr("any")
+
+
+def _line(name: str, kind: str, required: bool, description: object) -> str:
+    words = visible_line(description, 200) if isinstance(description, str) else ""
+    marks = ", ".join(filter(None, (visible_line(kind, _LONGEST_NAME), tr("required") if required else "")))
+    named = visible_line(name, _LONGEST_NAME)
+    return "".join(("• ", named, f" ({marks})" if marks else "", f": {words}" if words else ""))

@@ -1,0 +1,333 @@
+"""The catalog at the side of the window: everything that the servers offer, searched while one types, with the details of each.
+
+Used by the main window. Typing and choosing ask no server; only *Refresh* and *List all servers* do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, cast
+
+from PySide6.QtCore import QCoreApplication, QEvent, QModelIndex, QObject, Qt
+from PySide6.QtGui import QAction, QKeyEvent, QKeySequence
+from PySide6.QtWidgets import (
+    QComboBox,
+    QFrame,
+    QHBoxLayout,
+    QLineEdit,
+    QListView,
+    QPushButton,
+    QSizePolicy,
+    QSplitter,
+    QVBoxLayout,
+    QWidget,
+)
+
+from desktop.catalog_entries import CatalogEntry, KindFilter
+from desktop.errors import AssistantError, Diagnostic
+from desktop.ui import messages, tasks, theme
+from desktop.ui.chat.widgets import SlimScrollBars, flat_button
+from desktop.ui.labels import PlainLabel
+from desktop.ui.panels.catalog_details import EntryDetails
+from desktop.ui.panels.catalog_rows import CatalogDelegate, CatalogModel, kind_of, ordered
+from desktop.visible_text import visible_line
+
+if TYPE_CHECKING:
+    from desktop.core import Core
+
+#: Entries that a search ranks, the catalog's own limit.
+_MOST_FOUND = 50
+#: Seconds between two readings of what is known.
+_COALESCED = 0.1
+#: Servers whose fault is named one by one.
+_MOST_FAULTS = 4
+_KINDS: dict[KindFilter, tuple[str, ...]] = {
+    "all": ("tool", "resource", "template", "prompt"),
+    "tools": ("tool",),
+    "resources": ("resource", "template"),
+    "prompts": ("prompt",),
+}
+_MOVES = frozenset({Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_PageUp, Qt.Key.Key_PageDown})
+
+
+class CatalogPanel(QWidget):
+    def __init__(self, core: Core, parent: QWidget | None = None) -> None:
+        """Must be made while the event loop runs; shows the catalog once `core` is ready."""
+        super().__init__(parent)
+        self._core = core
+        self._ready = False
+        self._searching: asyncio.Task[None] | None = None
+        self._wanted = 0
+        self._listing: asyncio.Task[None] | None = None
+        self._faults: dict[str, Diagnostic] = {}
+        self._reading: asyncio.Task[None] | None = None
+
+        self._count = PlainLabel(tone="muted", wrap=False)
+        self._refresh = flat_button("reconnect", self.tr("Ask the servers anew (F5)"), text=self.tr("Refresh"))
+        self._refresh.clicked.connect(self.refresh)
+        head = QHBoxLayout()
+        head.setSpacing(theme.SPACING)
+        head.addWidget(self._count, 1)
+        head.addWidget(self._refresh)
+
+        self.search_box = QLineEdit()
+        self.search_box.setPlaceholderText(self.tr("Search everything"))
+        self.search_box.setAccessibleName(self.tr("Search the catalog"))
+        self.search_box.setClearButtonEnabled(True)
+        self.search_box.setMaxLength(500)
+        self.search_box.installEventFilter(self)
+        self.search_box.textChanged.connect(self._search)
+        self.kind_box = _filter_box(self.tr("Kind"))
+        for text, kind in (
+            (self.tr("All kinds"), "all"),
+            (self.tr("Tools"), "tools"),
+            (self.tr("Resources"), "resources"),
+            (self.tr("Prompts"), "prompts"),
+        ):
+            self.kind_box.addItem(text, kind)
+        self.server_box = _filter_box(self.tr("Server"))
+        self.server_box.addItem(self.tr("All servers"), None)
+        self.kind_box.currentIndexChanged.connect(self._search)
+        self.server_box.currentIndexChanged.connect(self._search)
+        filters = QHBoxLayout()
+        filters.setSpacing(theme.SPACING)
+        filters.addWidget(self.kind_box, 1)
+        filters.addWidget(self.server_box, 1)
+
+        self._state = PlainLabel(tone="muted")
+        self._list_all = QPushButton(self.tr("List all servers"))
+        self._list_all.setAutoDefault(False)
+        self._list_all.clicked.connect(self._list_unlisted)
+
+        self.model = CatalogModel(self)
+        self.view = QListView()
+        self.view.setModel(self.model)
+        self.view.setItemDelegate(CatalogDelegate(self.view))
+        self.view.setUniformItemSizes(True)
+        self.view.setFrameShape(QFrame.Shape.NoFrame)
+        self.view.setVerticalScrollMode(QListView.ScrollMode.ScrollPerPixel)
+        self.view.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.view.setMouseTracking(True)
+        self.view.setAccessibleName(self.tr("Catalog"))
+        self.view.viewport().setAutoFillBackground(False)
+        SlimScrollBars(self.view)
+        self.view.activated.connect(self._go_to_details)
+        self.view.selectionModel().currentChanged.connect(self._show_details)
+        self._nothing = PlainLabel(self.tr("Starting…"), tone="muted")
+        self._nothing.setAlignment(Qt.AlignmentFlag.AlignTop)
+        self.details = EntryDetails()
+        self.details.hide()
+        parts = QSplitter(Qt.Orientation.Vertical)
+        parts.setChildrenCollapsible(False)
+        parts.addWidget(self.view)
+        parts.addWidget(self.details)
+        parts.setSizes([300, 300])
+        self._parts = parts
+
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(*[theme.SPACING] * 4)
+        layout.setSpacing(theme.SPACING)
+        layout.addLayout(head)
+        layout.addWidget(self.search_box)
+        layout.addLayout(filters)
+        layout.addWidget(self._state)
+        layout.addWidget(self._list_all, 0, Qt.AlignmentFlag.AlignLeading)
+        layout.addWidget(self._nothing, 1)
+        layout.addWidget(parts, 1)
+        for widget in (self._state, self._list_all, parts):
+            widget.hide()
+        self.setMinimumWidth(240)
+        refresh = QAction(self.tr("Refresh"), self)
+        refresh.setShortcut(QKeySequence(Qt.Key.Key_F5))
+        refresh.setShortcutContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
+        refresh.triggered.connect(self.refresh)
+        self.addAction(refresh)
+        tasks.start(self._follow_catalog(), on_error=self)
+
+    def focus_search(self) -> None:
+        """Gives the keyboard to the search box; what is in it is selected, to be typed over."""
+        self.search_box.setFocus()
+        self.search_box.selectAll()
+
+    def refresh(self) -> None:
+        """Asks the server that is chosen, or all of them, what they offer now."""
+        if self._ready:
+            server = self._server
+            self._list([server] if server is not None else self._servers())
+
+    @property
+    def _server(self) -> str | None:
+        return self.server_box.currentData()
+
+    async def _follow_catalog(self) -> None:
+        await self._core.ready()
+        self._ready = True
+        self._core.catalog.changed.connect(self._read_soon)
+        self._catalog_changed()
+
+    def _read_soon(self, _name: str) -> None:
+        if self._reading is None or self._reading.done():
+            self._reading = tasks.start(self._read(), on_error=self)
+
+    async def _read(self) -> None:
+        await asyncio.sleep(_COALESCED)  # a server's lists change one after the other
+        self._catalog_changed()
+
+    def _servers(self) -> list[str]:
+        return [each.name for each in self._core.catalog.servers()]
+
+    def _catalog_changed(self) -> None:
+        names = self._servers()
+        shown: list[str] = [self.server_box.itemData(number) for number in range(1, self.server_box.count())]
+        if names != shown:
+            chosen = self._server
+            self.server_box.blockSignals(True)
+            while self.server_box.count() > 1:
+                self.server_box.removeItem(1)
+            for name in names:
+                self.server_box.addItem(visible_line(name, 60), name)
+            self.server_box.setCurrentIndex(names.index(chosen) + 1 if chosen in names else 0)
+            self.server_box.blockSignals(False)
+        self._faults = {name: fault for name, fault in self._faults.items() if name in names}
+        self._search()
+
+    # Search: one at a time; an answer to what is no longer asked is never shown.
+
+    def _search(self) -> None:
+        self._wanted += 1
+        if self._ready and (self._searching is None or self._searching.done()):
+            self._searching = tasks.start(self._find(), on_error=self)
+
+    async def _find(self) -> None:
+        while True:
+            wanted = self._wanted
+            query = self.search_box.text().strip()
+            kind = cast("KindFilter", self.kind_box.currentData())
+            catalog = self._core.catalog
+            known = catalog.entries()
+            offered = await asyncio.to_thread(_offered, known, kind, self._server)
+            found: Sequence[CatalogEntry] = offered
+            if query:
+                result = await catalog.search_known(query, kind=kind, server=self._server, limit=_MOST_FOUND)
+                found = result.candidates
+            if wanted == self._wanted:
+                self._show(found, query, len(offered), anything=bool(known))
+                return
+
+    def _show(self, found: Sequence[CatalogEntry], query: str, offered: int, *, anything: bool) -> None:
+        chosen = self.model.entry(self.view.currentIndex())
+        self.model.show_entries(found)
+        index = self.model.index_of(chosen) if chosen is not None else QModelIndex()
+        if not index.isValid() and query and found:
+            index = self.model.index(0)
+        if index.isValid():
+            self.view.setCurrentIndex(index)
+        else:
+            self.details.hide()
+        if query and len(found) == _MOST_FOUND:
+            count = self.tr("Best {found} of {n}").format(found=len(found), n=offered)
+        elif query:
+            count = self.tr("{found} of {n} found").format(found=len(found), n=offered)
+        else:
+            count = self.tr("{n} entries").format(n=offered)
+        self._count.setText(count)
+        self._parts.setVisible(bool(found))
+        self._nothing.setVisible(not found)
+        if query and offered:
+            self._nothing.setText(self.tr("Nothing is found. Fewer or other words may help."))
+        elif anything:
+            self._nothing.setText(self.tr("Nothing of this kind is known here."))
+        else:
+            self._nothing.setText(self.tr("What servers offer shows here once they are listed."))
+        self._show_state()
+
+    # What is not listed
+
+    def _unlisted(self) -> list[str]:
+        """Servers of which nothing is known. How old what is known is would be said here, too."""
+        connections = self._core.host.connections
+        known = {entry.server for entry in self._core.catalog.entries()}
+        return [name for name in self._servers() if name not in known and not connections[name].state.counts]
+
+    def _show_state(self) -> None:
+        unlisted = self._unlisted()
+        busy = self._listing is not None and not self._listing.done()
+        lines: list[str] = []
+        if busy:
+            lines.append(self.tr("Asking the servers…"))
+        elif unsaid := [name for name in unlisted if name not in self._faults]:
+            names = ", ".join(visible_line(name, 40) for name in unsaid[:_MOST_FAULTS])
+            more = "…" if unsaid[_MOST_FAULTS:] else ""
+            lines.append(self.tr("Not listed: {servers}").format(servers=names + more))
+        for name, fault in [*self._faults.items()][:_MOST_FAULTS]:
+            words = self.tr("{server}: {reason}")
+            lines.append(words.format(server=visible_line(name, 40), reason=messages.message(fault)))
+        if len(self._faults) > _MOST_FAULTS:
+            lines.append(self.tr("{n} more can't be listed.").format(n=len(self._faults) - _MOST_FAULTS))
+        self._state.setText("\n".join(lines))
+        self._state.set_tone("warning" if self._faults and not busy else "muted")
+        self._state.setVisible(bool(lines))
+        self._list_all.setVisible(bool(unlisted) and not busy)
+        self._refresh.setEnabled(not busy)
+
+    def _list_unlisted(self) -> None:
+        self._list(self._unlisted())
+
+    def _list(self, names: Sequence[str]) -> None:
+        if self._listing is None or self._listing.done():
+            self._listing = tasks.start(self._ask(names), on_error=self)
+            self._show_state()
+
+    async def _ask(self, names: Sequence[str]) -> None:
+        """Has servers list what they offer; of those that don't, keeps why."""
+        await asyncio.gather(*(self._ask_one(name) for name in names))
+        self._listing = None
+        self._catalog_changed()
+
+    async def _ask_one(self, name: str) -> None:
+        self._faults.pop(name, None)
+        try:
+            await self._core.catalog.refresh(name)
+        except AssistantError as error:
+            self._faults[name] = error.diagnostic
+
+    # Details
+
+    def _show_details(self, index: QModelIndex) -> None:
+        entry = self.model.entry(index)
+        if entry is not None:
+            self.details.show_entry(entry)
+            self.details.show()
+            self.view.scrollTo(index)
+
+    def _go_to_details(self, index: QModelIndex | None = None) -> None:
+        if self.details.isVisible():
+            self.details.setFocus()
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """In the search box the arrows move in the list, and Enter goes to the details."""
+        if watched is self.search_box and event.type() == QEvent.Type.KeyPress and isinstance(event, QKeyEvent):
+            if event.key() in _MOVES:
+                QCoreApplication.sendEvent(self.view, event)
+                return True
+            if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+                self._go_to_details()
+                return True
+        return super().eventFilter(watched, event)
+
+
+def _filter_box(name: str) -> QComboBox:
+    box = QComboBox()
+    box.setAccessibleName(name)
+    box.setToolTip(name)
+    box.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+    box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+    box.setMinimumContentsLength(6)
+    return box
+
+
+def _offered(entries: Sequence[CatalogEntry], kind: KindFilter, server: str | None) -> list[CatalogEntry]:
+    """The entries of a kind and a server, in order."""
+    kinds = _KINDS[kind]
+    return ordered([each for each in entries if kind_of(each) in kinds and server in (None, each.server)])

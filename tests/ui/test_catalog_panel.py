@@ -1,0 +1,138 @@
+"""The catalog panel on the real host and real servers: search, filters, details, what is not listed, the keyboard."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
+
+from desktop.catalog_entries import ToolDefinition
+from desktop.core import Core
+from desktop.ui.panels.catalog_details import EntryDetails
+from desktop.ui.panels.catalog_panel import CatalogPanel
+from tests.servers.running import friendly, http_server
+from tests.ui.person import click, seen, until, write_servers
+
+pytestmark = pytest.mark.anyio
+
+
+async def panel_with(core: Core, *, width: int = 260, **servers: Mapping[str, Any]) -> CatalogPanel:
+    write_servers(core.servers_file, **servers)
+    panel = CatalogPanel(core)
+    panel.resize(width, 800)
+    panel.show()
+    await core.start()
+    await until(lambda: "Starting" not in seen(panel))
+    return panel
+
+
+def names(panel: CatalogPanel) -> list[str]:
+    return [panel.model.index(number).data() for number in range(panel.model.rowCount())]
+
+
+async def types(panel: CatalogPanel, text: str) -> None:
+    """Types into the search box and waits for the answer."""
+    panel.focus_search()
+    QTest.keyClicks(panel.search_box, text)
+    await until(lambda: panel._searching is not None and panel._searching.done())
+
+
+async def test_nothing_is_asked_before_the_person_wants_the_servers_listed(core: Core) -> None:
+    async with http_server(friendly()) as url:
+        panel = await panel_with(core, docs={"url": url})
+        await types(panel, "sum of numbers")
+        assert core.host.connections["docs"].state.status == "idle"
+        assert "Not listed: deskhand, docs" in seen(panel)
+        panel.search_box.clear()
+        click(panel, "List all servers")
+        await until(lambda: "echo" in names(panel))
+        assert "Not listed" not in seen(panel)
+        docs = [
+            panel.model.entry(panel.model.index(number)).server  # type: ignore[union-attr]
+            for number in range(panel.model.rowCount())
+        ]
+        assert docs == sorted(docs)
+        assert names(panel)[docs.index("docs") :] == [
+            *("add", "echo", "fail", "forget", "look", "now_nothing", "picture", "rows", "slow"),
+            *("picture", "today", "city", "greeting", "summary", "travel"),
+        ]
+
+
+async def test_the_search_ranks_as_it_does_for_the_model_and_filters_by_kind_and_server(core: Core) -> None:
+    async with http_server(friendly()) as url:
+        panel = await panel_with(core, docs={"url": url})
+        await core.catalog.refresh("docs")
+        await until(lambda: "echo" in names(panel))
+        await types(panel, "deletes an entry")
+        expected = await core.catalog.search_known("deletes an entry", limit=50)
+        await until(lambda: names(panel) == [each.title or each.name for each in expected.candidates])
+        assert names(panel)[0] == "forget"
+        assert f"{len(expected.candidates)} of " in panel._count.text()
+        panel.search_box.clear()
+        panel.kind_box.setCurrentIndex(panel.kind_box.findData("prompts"))
+        await until(lambda: names(panel) == ["greeting", "summary", "travel"])
+        panel.server_box.setCurrentIndex(panel.server_box.findData("deskhand"))
+        await until(lambda: names(panel) == [])
+        assert "Nothing of this kind is known here." in seen(panel)
+
+
+async def test_a_server_that_cannot_be_listed_is_named_with_the_reason(core: Core) -> None:
+    panel = await panel_with(core, broken={"command": sys.executable, "args": ["-c", "raise SystemExit(3)"]})
+    click(panel, "List all servers")
+    await until(lambda: "broken: " in seen(panel))
+    assert "broken" in panel._faults
+    assert panel._faults["broken"].code == "consent_required"
+
+
+async def test_details_show_parameters_claims_and_the_schema_and_copy_the_identifier(core: Core) -> None:
+    async with http_server(friendly()) as url:
+        panel = await panel_with(core, docs={"url": url})
+        await core.catalog.refresh("docs")
+        await until(lambda: "forget" in names(panel))
+        await types(panel, "docs.forget")
+        await until(lambda: names(panel) == ["forget"])
+        text = seen(panel.details)
+        assert "Tool of docs" in text
+        assert "Deletes an entry." in text
+        assert "• id (string, required)" in text
+        assert "The server says: it may delete or overwrite" in text
+        click(panel.details, "Copy identifier")
+        assert QGuiApplication.clipboard().text() == "docs.forget"
+        click(panel.details, "Show the schema")
+        assert '"required": [' in seen(panel.details)
+
+
+async def test_arrows_in_the_search_box_move_in_the_list_and_enter_goes_to_the_details(core: Core) -> None:
+    async with http_server(friendly()) as url:
+        panel = await panel_with(core, docs={"url": url})
+        await core.catalog.refresh("docs")
+        await until(lambda: "add" in names(panel))
+        await types(panel, "entry")
+        await until(lambda: panel.view.currentIndex().row() == 0)
+        QTest.keyClick(panel.search_box, Qt.Key.Key_Down)
+        assert panel.view.currentIndex().row() == 1
+        assert QApplication.focusWidget() is panel.search_box
+        QTest.keyClick(panel.search_box, Qt.Key.Key_Return)
+        assert QApplication.focusWidget() is panel.details
+
+
+def test_parameters_stop_at_depth_two_and_forty_and_nothing_hides_in_them(qtbot: Any) -> None:
+    deep = {"type": "object", "properties": {"b": {"type": "object", "properties": {"c": {"type": "string"}}}}}
+    many = {f"p{number:02}": {"type": "string"} for number in range(60)}
+    schema = {"type": "object", "properties": {"a\u202eb": {"type": "string"}, "a": deep, **many}}
+    details = EntryDetails()
+    qtbot.addWidget(details)
+    details.show_entry(ToolDefinition("docs", "x", "x", "\u202eevil", schema, "", ""))
+    details.show()
+    text = seen(details)
+    assert "\\u202Eevil" in text
+    assert "• a\\u202Eb (string)" in text
+    assert "• a.b (object)\na.b.…" in text
+    assert "• p35 (string)\n…" in text
+    assert "p36" not in text
