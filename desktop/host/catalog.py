@@ -132,13 +132,14 @@ class ServerCatalog:
         A query that is one word and begins as a server's identifiers do contacts that server alone. Servers that are slow,
         failed lately, need consent or are started by hand are named in ``not_searched``, unless they are known already.
         Tools that were kept on disk for less than a day are: they need no connection and are not named.
+        What of the configuration could not be used is a warning, since a server may be missing for it.
         Raises AssistantError ``server_unknown`` and ``server_disabled``.
         """
         kinds = _KINDS_OF[kind]
         names = self._to_contact(query.strip(), kind, server)
         not_searched = await self._contact(names, kinds, in_any_case=server is not None)
         found = await self.search_known(query, kind=kind, server=server, limit=limit)
-        warnings: list[str] = []
+        warnings = list(map(str, self._host.faults)) if server is None else []
         for lists in filter(None, map(self._lists.get, names)):
             warnings += map(str, lists.connection.state.warnings)
             if lists.not_kept is not None:

@@ -111,6 +111,7 @@ class ScriptedHost:
     def __init__(self, connections: Iterable[ScriptedConnection]) -> None:
         self.connections = {connection.definition.name: connection for connection in connections}
         self.servers_changed: Signal[()] = Signal()
+        self.faults: tuple[Diagnostic, ...] = ()
 
     def connection(self, name: str) -> ScriptedConnection:
         return cast("ScriptedConnection", Host.connection(cast("Host", self), name))
