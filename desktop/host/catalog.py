@@ -26,6 +26,7 @@ from desktop.catalog_entries import (
 from desktop.errors import AssistantError, Diagnostic
 from desktop.host.catalog_search import CatalogSearch, near_names
 from desktop.host.connection import Connection
+from desktop.host.contacting import contact
 from desktop.host.host import Host
 from desktop.host.meanings import Meanings
 from desktop.host.search_index import Ranked
@@ -137,7 +138,8 @@ class ServerCatalog:
         """
         kinds = _KINDS_OF[kind]
         names = self._to_contact(query.strip(), kind, server)
-        not_searched = await self._contact(names, kinds, in_any_case=server is not None)
+        patience = None if server is not None else self._patience
+        not_searched = await contact(lambda name: self._lists.get(name), names, kinds, patience=patience)
         found = await self.search_known(query, kind=kind, server=server, limit=limit)
         warnings = list(map(str, self._host.faults)) if server is None else []
         for lists in filter(None, map(self._lists.get, names)):
@@ -176,7 +178,8 @@ class ServerCatalog:
         meant = self._meant(identifiers, names)
         # A tool may be newer than what is kept on disk.
         unsure = [name for each in identifiers if not meant[each] for name in named[each] if name in names]
-        if unsure := sorted({name for name in unsure if name not in why_not and not self._lists[name].is_live("tool")}):
+        kept = {name for name in unsure if name in self._lists and not self._lists[name].is_live("tool")}
+        if unsure := sorted(kept - why_not.keys()):
             why_not |= await self._list_tools(unsure, live=True)
             meant = self._meant(identifiers, names)
         return [await self._looked_up(each, meant[each], named[each], why_not) for each in identifiers]
@@ -241,46 +244,6 @@ class ServerCatalog:
             return sorted(self._lists)
         self._host.connection(server)
         return [server]
-
-    async def _contact(
-        self, names: Iterable[str], kinds: Sequence[Kind], *, in_any_case: bool
-    ) -> tuple[tuple[Diagnostic, tuple[str, ...]], ...]:
-        """Has lists read. Returns what could not be: a diagnostic for each server and code, with the catalogs it concerns."""
-        faults: dict[tuple[str, str], tuple[Diagnostic, list[str]]] = {}
-
-        def add(name: str, kind: Kind, diagnostic: Diagnostic) -> None:
-            faults.setdefault((name, diagnostic.code), (diagnostic, []))[1].append(f"{kind}s")
-
-        waiting: dict[str, asyncio.Task[dict[Kind, Diagnostic]]] = {}
-        names = list(names)
-        if "tool" in kinds:
-            await asyncio.gather(*(self._lists[name].load() for name in names))
-        for name in names:
-            lists = self._lists.get(name)
-            if lists is None:  # removed meanwhile
-                continue
-            respite = None if in_any_case else lists.respite()
-            if respite is None:
-                waiting[name] = asyncio.create_task(lists.ensure(kinds))
-                continue
-            for kind in kinds:
-                if not lists.is_fresh(kind):
-                    add(name, kind, respite)
-        try:
-            if waiting:
-                await asyncio.wait(waiting.values(), timeout=None if in_any_case else self._patience)
-        finally:
-            for task in waiting.values():
-                task.cancel()
-        for name, task in waiting.items():
-            lists = self._lists.get(name)
-            failures = task.result() if task.done() else {}
-            for kind in kinds:
-                if kind in failures:
-                    add(name, kind, failures[kind])
-                elif not task.done() and lists is not None and not lists.knows(kind):
-                    add(name, kind, Diagnostic("busy", "search", name))
-        return tuple((diagnostic, tuple(catalogs)) for diagnostic, catalogs in faults.values())
 
     async def _list_tools(self, names: Sequence[str], *, live: bool) -> dict[str, Diagnostic]:
         """Has servers' tools listed where need be. Returns why those could not be that are missing."""

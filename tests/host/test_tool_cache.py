@@ -134,6 +134,17 @@ async def test_a_tool_that_is_newer_than_the_file_is_looked_up_on_the_server(cat
     assert now.asked == ["tools"]
 
 
+async def test_a_server_that_is_removed_while_its_tools_are_looked_up_is_no_fault(catalogs: Catalogs) -> None:
+    connection = server("files", TOOL)
+    connection.gate.clear()
+    catalog = catalogs(connection)
+    looking = asyncio.create_task(catalog.look_up(["files.gone"]))
+    await until(lambda: connection.asked)
+    cast("ScriptedHost", catalog._host).change()
+    (lookup,) = await looking
+    assert lookup.diagnostic is not None and lookup.diagnostic.code == "cancelled"
+
+
 async def test_a_file_is_good_for_a_day(catalogs: Catalogs) -> None:
     file = await catalogs.keep(server("files", TOOL))
     definition = server("files").definition
