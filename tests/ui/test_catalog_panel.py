@@ -14,10 +14,11 @@ from PySide6.QtWidgets import QApplication
 
 from desktop.catalog_entries import ToolDefinition
 from desktop.core import Core
+from desktop.ui.dialogs.run_tool import RunToolDialog
 from desktop.ui.panels.catalog_details import EntryDetails
 from desktop.ui.panels.catalog_panel import CatalogPanel
 from tests.servers.running import friendly, http_server
-from tests.ui.person import click, seen, until, write_servers
+from tests.ui.person import click, opened, seen, until, write_servers
 
 pytestmark = pytest.mark.anyio
 
@@ -136,3 +137,34 @@ def test_parameters_stop_at_depth_two_and_forty_and_nothing_hides_in_them(qtbot:
     assert "• a.b (object)\na.b.…" in text
     assert "• p35 (string)\n…" in text
     assert "p36" not in text
+
+
+async def run_dialog(core: Core, url: str, tool: str) -> RunToolDialog:
+    """The dialog that the panel opens for a tool."""
+    panel = await panel_with(core, docs={"url": url})
+    await core.catalog.refresh("docs")
+    await until(lambda: tool in names(panel))
+    await types(panel, f"docs.{tool}")
+    await until(lambda: names(panel) == [tool])
+    click(panel.details, "Run…")
+    return await opened(RunToolDialog)
+
+
+async def test_a_tool_that_is_run_by_hand_shows_its_result_or_the_error_it_reports(core: Core) -> None:
+    async with http_server(friendly()) as url:
+        dialog = await run_dialog(core, url, "fail")
+        click(dialog, "Run")
+        QTest.keyClicks(QApplication.focusWidget(), "out of paper")
+        click(dialog, "Run")
+        await until(lambda: "The tool reports an error:" in seen(dialog))
+        assert "out of paper" in seen(dialog)
+        dialog.reject()
+
+
+async def test_a_tool_that_claims_to_delete_says_so_on_the_button_and_runs_all_the_same(core: Core) -> None:
+    async with http_server(friendly()) as url:
+        dialog = await run_dialog(core, url, "forget")
+        QTest.keyClicks(QApplication.focusWidget(), "7")
+        click(dialog, "Run, though it may delete")
+        await until(lambda: "forgot 7" in seen(dialog))
+        dialog.reject()

@@ -9,11 +9,12 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from PySide6.QtCore import QLocale, Qt
+from PySide6.QtCore import QLocale, Qt, Signal
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 
 from desktop.catalog_entries import CatalogEntry, PromptEntry, ResourceEntry, TemplateEntry, ToolDefinition
 from desktop.ui import icons, theme
+from desktop.ui.buttons import PrimaryButton
 from desktop.ui.chat.approval_panel import claims
 from desktop.ui.chat.code_block import CodeView
 from desktop.ui.chat.widgets import CopyButton, ElidedLabel, SlimScrollBars, clear, flat_button
@@ -31,6 +32,12 @@ _LONGEST_NAME = 120
 
 
 class EntryDetails(QScrollArea):
+    """Signals:
+    run_requested(object): A tool is to be run by hand.
+    """
+
+    run_requested = Signal(object)
+
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._entry: CatalogEntry | None = None
@@ -97,6 +104,10 @@ class EntryDetails(QScrollArea):
             self._add(self.tr("The tool takes no arguments."), tone="muted")
         if said := claims(tool):
             self._add_fact(self.tr("The server says"), ", ".join(said))
+        run = PrimaryButton(self.tr("Run…"))
+        run.setAutoDefault(False)
+        run.clicked.connect(lambda: self.run_requested.emit(tool))
+        self._layout.addWidget(run, 0, Qt.AlignmentFlag.AlignLeading)
         self._layout.addWidget(_Schema(tool.input_schema), 0)
 
     def _add(self, text: str, *, tone: str = "", bold: bool = False) -> None:

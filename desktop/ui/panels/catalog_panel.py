@@ -24,10 +24,11 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from desktop.catalog_entries import CatalogEntry, KindFilter
+from desktop.catalog_entries import CatalogEntry, KindFilter, ToolDefinition
 from desktop.errors import AssistantError, Diagnostic
 from desktop.ui import messages, tasks, theme
 from desktop.ui.chat.widgets import SlimScrollBars, flat_button
+from desktop.ui.dialogs.run_tool import RunToolDialog
 from desktop.ui.labels import PlainLabel
 from desktop.ui.panels.catalog_details import EntryDetails
 from desktop.ui.panels.catalog_rows import CatalogDelegate, CatalogModel, kind_of, ordered
@@ -118,6 +119,7 @@ class CatalogPanel(QWidget):
         self._nothing.setAlignment(Qt.AlignmentFlag.AlignTop)
         self.details = EntryDetails()
         self.details.hide()
+        self.details.run_requested.connect(self._run_tool)
         parts = QSplitter(Qt.Orientation.Vertical)
         parts.setChildrenCollapsible(False)
         parts.addWidget(self.view)
@@ -300,6 +302,9 @@ class CatalogPanel(QWidget):
             self.details.show_entry(entry)
             self.details.show()
             self.view.scrollTo(index)
+
+    def _run_tool(self, tool: ToolDefinition) -> None:
+        tasks.start(tasks.opened(RunToolDialog(self._core, tool, self.window())), on_error=self)
 
     def _go_to_details(self, index: QModelIndex | None = None) -> None:
         if self.details.isVisible():

@@ -1,0 +1,94 @@
+"""The catalog panel with 10,000 entries: the longest gap of the loop while somebody types, filters and scrolls."""
+
+from __future__ import annotations
+
+import asyncio
+
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
+
+from desktop.assistant.approval import AllowAll
+from desktop.assistant.asking import NobodyToAsk
+from desktop.catalog_entries import CatalogEntry, ToolDefinition
+from desktop.core import Core
+from desktop.ui import tasks, theme
+from desktop.ui.event_loop import EventLoop
+from desktop.ui.panels.catalog_panel import CatalogPanel
+from tests.bench._measuring import Gaps, gaps, home, report
+
+COUNT = 10_000
+QUERY = "list open invoices of a customer"
+NOUNS = (
+    "invoice",
+    "customer",
+    "ticket",
+    "branch",
+    "calendar",
+    "measurement",
+    "document",
+    "mailbox",
+    "forecast",
+    "order",
+)
+VERBS = ("list", "open", "delete", "create", "export", "compare", "merge", "archive", "watch", "send")
+
+
+def tool(number: int) -> ToolDefinition:
+    verb, noun = VERBS[number % 10], NOUNS[number // 10 % 10]
+    schema = {"type": "object", "properties": {"id": {"type": "string", "description": f"Which {noun}"}}}
+    name = f"{verb}_{noun}_{number}"
+    text = f"{verb.title()}s the {noun} of a customer, number {number}."
+    return ToolDefinition("large", name, f"mcp__large__{name}", text, schema, str(number), "")
+
+
+async def settled(panel: CatalogPanel) -> None:
+    if panel._searching is not None:
+        await asyncio.wait_for(panel._searching, 30)
+
+
+async def measure() -> None:
+    with home() as paths:
+        core = Core(paths, approver=AllowAll(), asker=NobodyToAsk())
+        panel = CatalogPanel(core)
+        panel.resize(320, 760)
+        panel.show()
+        await core.start()
+        known: list[CatalogEntry] = [tool(number) for number in range(COUNT)]
+        core.catalog.entries = lambda: known  # what the panel shows; the ranking gets the same below
+        core.catalog._search.replace("tool", "large", known)
+        await core.catalog.search_known("invoice")  # indexed in the catalog's thread, as when a server was listed
+        try:
+            async with gaps() as found:
+                panel._catalog_changed()
+                await settled(panel)
+                _report("shown", found)
+                for letter in QUERY:
+                    QTest.keyClicks(panel.search_box, letter)
+                    await asyncio.sleep(0.06)
+                await settled(panel)
+                _report("typing", found)
+                panel.search_box.clear()
+                await settled(panel)
+                for kind in (1, 2, 3, 0):
+                    panel.kind_box.setCurrentIndex(kind)
+                    await settled(panel)
+                _report("filtering", found)
+                bar = panel.view.verticalScrollBar()
+                for step in range(100):
+                    bar.setValue(bar.maximum() * step // 100)
+                    await asyncio.sleep(0.016)
+                _report("scrolling", found)
+        finally:
+            await tasks.end(5)
+            await core.close()
+
+
+def _report(what: str, found: Gaps) -> None:
+    report(f"catalog_panel_{what}", found.longest * 1000, "ms", against="the longest gap of the loop", budget=50)
+    found.longest = 0.0
+
+
+if __name__ == "__main__":
+    application = QApplication([])
+    theme.apply("light")
+    EventLoop().run_until_complete(measure())
