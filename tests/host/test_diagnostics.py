@@ -120,6 +120,8 @@ def test_a_call_that_broke_off_says_that_its_effect_is_not_known() -> None:
     assert "whether the call took effect is not known" in str(classify(TimeoutError(), "call", "files"))
     assert "took effect" not in str(classify(TimeoutError(), "read", "files"))
     assert "took effect" not in str(classify(MCPError(mcp_types.INVALID_PARAMS, ""), "call", "files"))
+    asked = classify(MCPError(mcp_types.URL_ELICITATION_REQUIRED, ""), "call", "files")  # before anything was done
+    assert asked.diagnostic.code == "elicitation_required" and "took effect" not in str(asked)
 
 
 def test_an_error_of_the_server_is_told_by_its_number_alone() -> None:
