@@ -146,7 +146,7 @@ class LitellmModel:
             "drop_params": True,
         }
         if tools:
-            arguments["tools"] = to_tools(tools, deferred=deferred)
+            arguments["tools"] = to_tools(tools, provider=self._prefix, deferred=deferred)
         if self._prefix == "anthropic" or self.name.startswith("openrouter/anthropic/"):
             arguments["cache_control_injection_points"] = _CACHE_MARKS
             if messages[-1]["role"] == "tool" and isinstance(messages[-1]["content"], list):

@@ -14,10 +14,12 @@ from typing import Any, cast
 
 from desktop.assistant.conversation import Image, Message, Text, ToolCall
 from desktop.assistant.language_model import ModelRequest, ToolSpec
+from desktop.assistant.schema_projection import Dialect, projected
 
 _LEGAL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _LEGAL_ID = re.compile(r"[A-Za-z0-9_-]{1,40}")
 _MISTRAL_ID = re.compile(r"[A-Za-z0-9]{9}")
+_DIALECTS: dict[str, Dialect] = {"anthropic": "anthropic", "gemini": "google", "vertex_ai": "google"}
 _NO_IMAGES = "[Left out: an image. This model takes none.]"
 
 
@@ -36,12 +38,15 @@ def to_messages(
     return [_sendable(message) for message in messages]
 
 
-def to_tools(tools: Sequence[ToolSpec], *, deferred: Collection[str] = ()) -> list[dict[str, Any]]:
-    """The tools; those that are `deferred` are marked so (see `deferrable`)."""
+def to_tools(
+    tools: Sequence[ToolSpec], *, provider: str = "openai", deferred: Collection[str] = ()
+) -> list[dict[str, Any]]:
+    """The tools, with their schemas as the provider takes them; those that are `deferred` are marked so (see `deferrable`)."""
+    dialect = _DIALECTS.get(provider, "openai")
     return [
         {
             "type": "function",
-            "function": {"name": each.name, "description": each.description, "parameters": each.schema},
+            "function": {"name": each.name, "description": each.description, "parameters": _schema(each, dialect)},
         }
         | ({"defer_loading": True} if each.name in deferred else {})
         for each in tools
@@ -57,6 +62,13 @@ def deferrable(request: ModelRequest, tools: Sequence[ToolSpec]) -> frozenset[st
     offered = {each.name for each in tools}
     calls = [call for message in request.messages for call in message.tool_calls]
     return frozenset(name for call in calls for name in _references(call, offered))
+
+
+def _schema(tool: ToolSpec, dialect: Dialect) -> dict[str, Any]:
+    """`ToolSpec.schema` is OpenAI's; another dialect's comes from the server's own, which says more."""
+    if dialect == "openai" or tool.definition is None:
+        return tool.schema
+    return projected(tool.definition.input_schema, dialect)
 
 
 def _sendable(value: Any) -> Any:

@@ -1,17 +1,22 @@
-"""A tool's schema as OpenAI-style providers accept it. Used by the toolbox, on a copy: what is hashed and what arguments are
-checked against stays the server's own schema.
+"""A tool's schema as providers accept it. Used by the toolbox and by ``provider_messages.py``, on a copy: what is hashed and what
+arguments are checked against stays the server's own schema.
 
 Providers refuse a whole request for one tool's schema. What they are known to refuse: references, a root that is no plain object,
-arrays without ``items``, lists of types, boolean schemas, keywords of identity and evaluation. The projection may allow
-more than the schema does, never less.
+arrays without ``items``, lists of types, boolean schemas, keywords of identity and evaluation, and values that are none of a
+keyword's. Google refuses most; what litellm makes of a schema for it is not done here (``schema_for_google.py``). The projection
+may allow more than the schema does, never less.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any, Literal, cast
 
+from desktop.assistant.schema_for_google import for_google, plain_object
 from desktop.visible_text import plain
+
+#: Who takes the schema. ``openai`` stands for everyone who follows OpenAI closely.
+Dialect = Literal["openai", "anthropic", "google"]
 
 _DEPTH_LIMIT = 32
 #: Schemas in one projection: references may multiply a small schema without end.
@@ -42,18 +47,20 @@ _AS_IT_IS = frozenset({"enum", "default", "examples"}).union(*_OF_TYPE.values())
 }
 
 
-def projected(schema: Mapping[str, Any]) -> dict[str, Any]:
+def projected(schema: Mapping[str, Any], dialect: Dialect = "openai") -> dict[str, Any]:
     """The schema with local references put in place and nothing that providers refuse. Always of type ``object``.
 
     What lies deeper than 32 levels, and what follows when the projection has grown to 4,000 schemas, becomes a schema that
     allows everything; so does a reference to elsewhere, which is never fetched, and one that leads back to itself.
     """
-    return _plain_object(_Projection(schema).schema(schema, 0, ()))
+    whole = _Projection(schema, dialect).schema(schema, 0, ())
+    return for_google(plain_object(whole)) if dialect == "google" else plain_object(whole)
 
 
 class _Projection:
-    def __init__(self, root: Mapping[str, Any]) -> None:
+    def __init__(self, root: Mapping[str, Any], dialect: Dialect) -> None:
         self._root = root
+        self._is_anthropic = dialect == "anthropic"  # it takes lists of types and constants
         self._left = _SIZE_LIMIT
 
     def schema(self, schema: Any, depth: int, references: tuple[str, ...]) -> dict[str, Any]:
@@ -82,17 +89,25 @@ class _Projection:
                     result[merged] = [self.schema(each, depth + 1, references) for each in cast("list[Any]", value)]
                 case "additionalProperties", bool():
                     result[name] = value
+                case "items", Mapping() if "prefixItems" in given:
+                    pass  # it speaks of those that follow, which can't be told apart without the others
                 case "items" | "additionalProperties", Mapping():
                     result[name] = self.schema(value, depth + 1, references)
                 case "const", _:
-                    result["enum"] = [value]
-                case _ if name in _AS_IT_IS:
+                    result |= {"const": value} if self._is_anthropic else {"enum": [value]}
+                case _ if name in _AS_IT_IS and _is_value_of(name, value):
                     result[name] = value
                 case _:
                     pass
         if "patternProperties" in given:
             result.pop("additionalProperties", None)
-        return _typed(result, given.get("type", result.get("type")))
+        kind = given.get("type", result.get("type"))
+        if self._is_anthropic and isinstance(kind, list):
+            kinds = [each for each in dict.fromkeys(map(str, cast("list[Any]", kind))) if each in _PYTHON_TYPES]
+            return (result | {"type": kinds} if kinds else result) | (
+                {"items": result.get("items", {})} if "array" in kinds else {}
+            )
+        return _typed(result, kind)
 
     def _target(self, reference: str) -> Any:
         """What a local reference (a JSON pointer) points to; None for any other."""
@@ -106,6 +121,25 @@ class _Projection:
             else:
                 return None
         return value if reference == "#" or "/" in reference else None
+
+
+def _is_value_of(keyword: str, value: Any) -> bool:
+    """Whether a keyword may have a value: older drafts gave some of them others, and some servers write numbers as text."""
+    match keyword:
+        case "enum" | "examples":
+            return isinstance(value, list) and bool(cast("list[Any]", value))
+        case "pattern" | "format":
+            return isinstance(value, str)
+        case "uniqueItems":
+            return isinstance(value, bool)
+        case "default":
+            return True
+        case "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum":
+            return isinstance(value, (int, float)) and not isinstance(value, bool)
+        case "multipleOf":
+            return isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0
+        case _:
+            return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
 def _typed(schema: dict[str, Any], kind: Any) -> dict[str, Any]:
@@ -138,22 +172,3 @@ def _values(schema: Mapping[str, Any], kind: str) -> dict[str, Any] | None:
         if isinstance(each, types) and (bool in types or not isinstance(each, bool))
     ]
     return {"enum": values} if values and kind != "null" else {} if values else None
-
-
-def _plain_object(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema as an object without alternatives: it has the properties of them all, and requires what each requires."""
-    properties: dict[str, Any] = dict(schema.get("properties", {}))
-    required: list[str] = list(schema.get("required", ()))
-    every = [_plain_object(each) for each in schema.get("allOf", ())]
-    any_ = [_plain_object(each) for each in schema.get("anyOf", ())]
-    for each in (*every, *any_):
-        properties = each["properties"] | properties
-    required += [name for each in every for name in each.get("required", ())]
-    required += [name for name in properties if any_ and all(name in each.get("required", ()) for each in any_)]
-    result = {name: schema[name] for name in ("title", "description") if name in schema}
-    result |= {"type": "object", "properties": properties}
-    if required:
-        result["required"] = list(dict.fromkeys(required))
-    if "additionalProperties" in schema and not every and not any_:
-        result["additionalProperties"] = schema["additionalProperties"]
-    return result

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from jsonschema import Draft202012Validator
 from jsonschema_specifications import REGISTRY
 
-from desktop.assistant.schema_projection import projected
+from desktop.assistant.schema_projection import Dialect, projected
 from tests.assistant.schemas import OBJECTS, REFERRING_SCHEMAS
 
 REFUSED = {
@@ -198,4 +198,141 @@ def test_what_the_server_takes_the_projection_allows(schema: dict[str, Any], val
     except Exception:  # a reference to nowhere, or without end
         return
     if valid:
+        assert Draft202012Validator(result).is_valid(value)
+
+
+def test_values_that_are_none_of_their_keywords_are_left_out() -> None:
+    draft4 = {"type": "number", "minimum": 0, "exclusiveMinimum": True, "maxLength": "3", "enum": []}
+    text = {"type": "string", "pattern": 5, "format": None, "minLength": -1, "maxLength": 3}
+    assert projected({"properties": {"x": draft4, "y": text}})["properties"] == {
+        "x": {"type": "number", "minimum": 0},
+        "y": {"type": "string", "maxLength": 3},
+    }
+
+
+def test_one_property_of_two_alternatives_has_the_alternatives_of_both() -> None:
+    schema = {"anyOf": [{"properties": {"x": {"type": "string"}}}, {"properties": {"x": {"type": "integer"}}}]}
+    assert projected(schema)["properties"] == {"x": {"anyOf": [{"type": "string"}, {"type": "integer"}]}}
+
+
+def test_items_after_others_of_their_own_are_not_taken_for_all_items() -> None:
+    schema = {"type": "array", "prefixItems": [{"type": "string"}], "items": {"type": "number"}}
+    assert projected({"properties": {"x": schema}})["properties"] == {"x": {"type": "array", "items": {}}}
+
+
+def test_anthropic_keeps_lists_of_types_and_constants() -> None:
+    schema = {"properties": {"x": {"type": ["string", "array", "null"]}, "y": {"const": 1, "type": "integer"}}}
+    assert projected(schema, "anthropic") == {
+        "type": "object",
+        "properties": {
+            "x": {"type": ["string", "array", "null"], "items": {}},
+            "y": {"const": 1, "type": "integer"},
+        },
+    }
+
+
+SINGLE = [{"type": each} for each in ("string", "number", "boolean", "object", "null")]
+ANYTHING = [*SINGLE, {"type": "array", "items": {"anyOf": SINGLE}}]
+
+
+@pytest.mark.parametrize(
+    ("given", "taken"),
+    [
+        ({}, {"anyOf": ANYTHING}),
+        ({"description": "d", "default": 1}, {"description": "d", "default": 1, "anyOf": ANYTHING}),
+        ({"anyOf": [{"type": "string"}, {}]}, {"anyOf": ANYTHING}),
+        ({"type": "array"}, {"type": "array", "items": {"anyOf": ANYTHING}}),
+        ({"type": "object", "properties": {}}, {"type": "object"}),
+        ({"type": "object", "required": ["b"]}, {"type": "object"}),
+        ({"type": "object", "additionalProperties": {"type": "string"}}, {"type": "object"}),
+        ({"const": "a"}, {"type": "string", "enum": ["a"]}),
+        ({"enum": [1, "a"]}, {"anyOf": ANYTHING}),
+        ({"type": "string", "enum": ["a", "", "b"]}, {"type": "string"}),
+        ({"type": "string", "enum": ["a", None]}, {"type": "string", "enum": ["a"]}),
+        ({"type": "integer", "exclusiveMinimum": 0, "minimum": -5}, {"type": "integer", "minimum": 0}),
+        ({"type": "string", "format": "email", "examples": ["x"]}, {"type": "string"}),
+        ({"type": "string", "format": "date-time"}, {"type": "string", "format": "date-time"}),
+        (
+            {"type": "array", "items": {"type": ["object", "null"], "properties": {"n": {"type": "number"}}}},
+            {
+                "type": "array",
+                "items": {"anyOf": [{"type": "object", "properties": {"n": {"type": "number"}}}, {"type": "null"}]},
+            },
+        ),
+        (
+            {"allOf": [{"type": "string", "maxLength": 3}], "description": "d"},
+            {"type": "string", "maxLength": 3, "description": "d"},
+        ),
+        (
+            {
+                "type": "object",
+                "properties": {"a": {"type": "string"}},
+                "anyOf": [{"required": ["a"]}, {"properties": {"b": {"type": "integer"}}}],
+            },
+            {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "integer"}}},
+        ),
+    ],
+    ids=str,
+)
+def test_google_gets_a_type_everywhere_and_none_of_what_it_refuses(given: Any, taken: Any) -> None:
+    result = projected({"properties": {"x": given}}, "google")
+    assert result == {"type": "object", "properties": {"x": taken}}
+
+
+def google_schemas_in(schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    yield schema
+    items = [schema["items"]] if "items" in schema else []
+    for inner in (*schema.get("properties", {}).values(), *schema.get("anyOf", ()), *items):
+        yield from google_schemas_in(inner)
+
+
+def assert_google_takes(schema: Mapping[str, Any]) -> None:
+    for each in google_schemas_in(schema):
+        assert ("type" in each) != ("anyOf" in each)
+        assert each.keys() <= {
+            *("type", "title", "description", "default", "enum", "pattern", "format", "anyOf"),
+            *("items", "minItems", "maxItems", "properties", "required", "minProperties", "maxProperties"),
+            *("minimum", "maximum", "minLength", "maxLength"),
+        }
+        assert each.get("anyOf") != []
+        assert each.get("properties") != {}
+        assert set(each.get("required", ())) <= each.get("properties", {}).keys()
+        assert ("items" in each) == (each.get("type") == "array")
+        if each.get("type") == "string":
+            assert all(isinstance(value, str) and value for value in each.get("enum", ()))
+
+
+def _lists_in_lists(value: Any) -> bool:
+    inner = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
+    return any((isinstance(value, list) and isinstance(each, list)) or _lists_in_lists(each) for each in inner)
+
+
+@pytest.mark.parametrize("schema", [_doubling(25), _deep(500)], ids=["doubling", "deep"])
+@pytest.mark.parametrize("dialect", ["anthropic", "google"])
+def test_size_and_depth_are_bounded_in_every_dialect(schema: dict[str, Any], dialect: Dialect) -> None:
+    assert len(json.dumps(projected(schema, dialect))) < 1_000_000
+
+
+@settings(deadline=None, max_examples=15)
+@given(REFERRING_SCHEMAS, OBJECTS)
+def test_what_the_server_takes_anthropic_is_allowed(schema: dict[str, Any], value: dict[str, Any]) -> None:
+    result = projected(schema, "anthropic")
+    Draft202012Validator.check_schema(result)
+    assert not {"anyOf", "allOf", "oneOf"} & result.keys()
+    try:
+        valid = Draft202012Validator(schema, registry=REGISTRY).is_valid(value)
+    except Exception:  # a reference to nowhere, or without end
+        return
+    if valid:
+        assert Draft202012Validator(result).is_valid(value)
+
+
+@settings(deadline=None, max_examples=15)
+@given(REFERRING_SCHEMAS, OBJECTS)
+def test_google_is_allowed_what_others_are(schema: dict[str, Any], value: dict[str, Any]) -> None:
+    result = projected(schema, "google")
+    assert_google_takes(result)
+    # A schema that tells its type only by its keywords gets that type: what it says of values of others is lost.
+    typed = all("type" in each or not {"properties", "items"} & each.keys() for each in schemas_in(projected(schema)))
+    if typed and not _lists_in_lists(value) and Draft202012Validator(projected(schema)).is_valid(value):
         assert Draft202012Validator(result).is_valid(value)
