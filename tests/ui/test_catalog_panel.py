@@ -168,3 +168,16 @@ async def test_a_tool_that_claims_to_delete_says_so_on_the_button_and_runs_all_t
         click(dialog, "Run, though it may delete")
         await until(lambda: "forgot 7" in seen(dialog))
         dialog.reject()
+
+
+async def test_a_run_that_is_stopped_says_so_and_can_be_started_again(core: Core) -> None:
+    async with http_server(friendly()) as url:
+        dialog = await run_dialog(core, url, "slow")
+        click(dialog, "Edit as JSON")
+        dialog.form._json.set_value({"steps": 200, "seconds": 60})
+        click(dialog, "Run")
+        await until(lambda: "step 1 of 200" in seen(dialog))
+        click(dialog, "Stop")
+        await until(lambda: "Stopped. It may have taken effect." in seen(dialog))
+        assert dialog.form.isEnabled()
+        dialog.reject()
