@@ -73,7 +73,7 @@ class Keeping:
     lifetime: float | None = None
     """Seconds; None where the server doesn't say."""
     on_disk: bool = True
-    """False where the server doesn't want it, and where the list may not be whole."""
+    """False where the list may not be whole."""
 
 
 class Connection:
@@ -285,14 +285,12 @@ class Connection:
         limits = Limits(limit, _PAGES_TIME * limit)
         left_out = 0
         lifetimes: list[float] = []
-        on_disk = True
 
         async def page(cursor: str | None) -> tuple[list[Any], str | None]:
-            nonlocal left_out, on_disk
+            nonlocal left_out
             fetched = await self._ask("search", lambda client: client.page(kind, cursor), limits)
             limits.sign_of_life()
             left_out += fetched.left_out
-            on_disk = on_disk and fetched.may_be_stored
             if fetched.lifetime is not None:
                 lifetimes.append(fetched.lifetime)
             return fetched.entries, fetched.next_cursor
@@ -309,7 +307,7 @@ class Connection:
                 self._warnings[kind] = known(
                     "list_incomplete", "search", self.definition.name, reason=reason
                 ).diagnostic
-        self.keeping[kind] = Keeping(min(lifetimes, default=None), on_disk and kind not in self._warnings)
+        self.keeping[kind] = Keeping(min(lifetimes, default=None), kind not in self._warnings)
         if self.state.status == "connected":
             counts = {**self.state.counts, kind: len(found)}
             self._lifecycle.publish(replace(self.state, counts=counts, warnings=tuple(self._warnings.values())))

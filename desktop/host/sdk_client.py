@@ -46,9 +46,8 @@ class Page:
     left_out: int
     """How many entries were outside the protocol."""
     lifetime: float | None = None
-    """Seconds for which the server says the page is good (``ttlMs``); None where it says nothing, or that it never is."""
-    may_be_stored: bool = True
-    """False where the server's hints are that it is private, or stale at once."""
+    """Seconds for which the server says the page is good (``ttlMs``); None where it says nothing, which is also what the SDK's
+    servers mean by 0. Its ``cacheScope`` asks nothing of us: what Deskhand keeps is one person's, on disk too."""
 
 
 @dataclass
@@ -136,8 +135,7 @@ class SdkClient(Client):
         entries, cursor = getattr(result, attribute), result.next_cursor
         if self.protocol_version not in MODERN_PROTOCOL_VERSIONS:  # the older era has no such hints
             return Page(entries, cursor, left_out)
-        may_be_stored = result.ttl_ms > 0 and result.cache_scope == "public"
-        return Page(entries, cursor, left_out, result.ttl_ms / 1000 or None, may_be_stored)
+        return Page(entries, cursor, left_out, result.ttl_ms / 1000 or None)
 
     def _mended(self, entry: Any) -> Any:
         """A tool without an output schema that can't be one; anything else as it is."""

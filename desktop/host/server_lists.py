@@ -252,7 +252,7 @@ class ServerLists:
             self._adopt("tool", admitted, age=age)
 
     def _keep(self, generation: int) -> None:
-        """Has the tools that were just listed written, in the order of the listings, where the server lets them be kept."""
+        """Has the tools that were just listed written, in the order of the listings, where they are whole."""
         offered, self._offered = self._offered, ()
         if self._cache is None:
             return
@@ -267,7 +267,8 @@ class ServerLists:
             return generation == self._generations["tool"]
 
         try:
-            await asyncio.to_thread(cache.write, self.connection.definition, offered, is_current)
+            lifetime = self.connection.keeping.get("tool", Keeping()).lifetime
+            await asyncio.to_thread(cache.write, self.connection.definition, offered, lifetime, is_current)
             self.not_kept = None
         except AssistantError as error:
             self.not_kept = error.diagnostic

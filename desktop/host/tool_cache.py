@@ -46,22 +46,31 @@ class ToolCache:
         try:
             content, age = self._content(file)
             kept = cast("dict[str, Any]", json.loads(content))
-            if kept["filters"] != _filters(definition) or len(kept["tools"]) > _MOST_TOOLS:
+            is_old = kept["lifetime"] is not None and age >= kept["lifetime"]
+            if is_old or kept["filters"] != _filters(definition) or len(kept["tools"]) > _MOST_TOOLS:
                 return None
             tools = [Tool.model_validate(each) for each in kept["tools"]]
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return None
         return admit_tools(definition, [tool for tool in tools if definition.offers(tool.name)]), age
 
-    def write(self, definition: ServerDefinition, tools: Sequence[Tool], is_current: Callable[[], bool]) -> None:
-        """Keeps a server's tools as they were listed, unless `is_current` says that they have changed; it is asked when nothing
-        can come between any more. More than 4 MiB or 10,000 are not kept.
+    def write(
+        self,
+        definition: ServerDefinition,
+        tools: Sequence[Tool],
+        lifetime: float | None,
+        is_current: Callable[[], bool],
+    ) -> None:
+        """Keeps a server's tools as they were listed, for `lifetime` seconds where that is less than a day.
+
+        More than 4 MiB or 10,000 are not kept, nor are tools of which `is_current` says that they have changed; it is asked when
+        nothing can come between any more.
 
         Raises AssistantError ``storage_failed``.
         """
         try:
             listed = [tool.model_dump(mode="json", by_alias=True, include=_KEPT, exclude_none=True) for tool in tools]
-            content = json.dumps({"filters": _filters(definition), "tools": listed}).encode()
+            content = json.dumps({"filters": _filters(definition), "lifetime": lifetime, "tools": listed}).encode()
         except (ValueError, RecursionError):  # what JSON has no form for: it is listed each time
             return
         with self._lock:

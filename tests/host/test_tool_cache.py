@@ -198,7 +198,7 @@ async def test_what_lies_in_the_files_place_is_replaced_and_not_written_to(catal
 @pytest.mark.parametrize("tools", [[mcp_tool("x", "d" * 5_000_000)], [mcp_tool(f"t{n}") for n in range(10_001)]])
 async def test_more_than_4_mib_or_10000_tools_are_not_written(tmp_path: Path, tools: list[mcp_types.Tool]) -> None:
     definition = server("big").definition
-    ToolCache(tmp_path / "tools").write(definition, tools, lambda: True)
+    ToolCache(tmp_path / "tools").write(definition, tools, None, lambda: True)
     assert not (tmp_path / "tools").exists()
 
 
@@ -214,12 +214,9 @@ async def test_a_folder_that_can_not_be_written_is_a_warning(catalogs: Catalogs)
     assert [warning.split(". ")[0] for warning in found.warnings] == ["files: its tools are not kept"]
 
 
-@pytest.mark.parametrize("keeping", [Keeping(on_disk=False), Keeping(lifetime=60, on_disk=False)])
-async def test_what_the_server_wants_private_is_not_kept_and_what_was_is_removed(
-    catalogs: Catalogs, keeping: Keeping
-) -> None:
+async def test_a_list_that_may_not_be_whole_is_not_kept_and_what_was_is_removed(catalogs: Catalogs) -> None:
     file = await catalogs.keep(server("files", TOOL))
-    connection = server("files", TOOL, keeping={"tool": keeping})
+    connection = server("files", TOOL, keeping={"tool": Keeping(on_disk=False)})
     catalog = catalogs(connection)
     await catalog.listed("files", "tool", live=True)
     await until(lambda: not file.exists())
@@ -233,6 +230,15 @@ async def test_a_servers_own_lifetime_shortens_ours_and_never_lengthens_it(catal
         catalogs.clock.now += seconds
         await catalog.search("x")
         assert (connection.asked.count("tools"), connection.asked.count("resources")) == (tools, resources)
+
+
+async def test_on_disk_tools_are_good_no_longer_than_their_server_says(catalogs: Catalogs) -> None:
+    file = await catalogs.keep(server("files", TOOL, keeping={"tool": Keeping(lifetime=10.0)}))
+    for age, found in ((9, ["files.read_file"]), (11, [])):
+        cache = ToolCache(catalogs.folder, clock=lambda age=age: file.stat().st_mtime + age)
+        assert (
+            identifiers((await catalogs(broken(), cache=cache).search("read file", kind="tools")).candidates) == found
+        )
 
 
 # Forgotten when they change
@@ -268,9 +274,9 @@ async def test_a_list_that_changed_while_it_waited_to_be_written_is_not_kept(tmp
         asked.set()
         return current.is_set()
 
-    cache.write(definition, [TOOL], is_current)
+    cache.write(definition, [TOOL], None, is_current)
     with cache._lock:  # another write is under way
-        writing = asyncio.create_task(asyncio.to_thread(cache.write, definition, [mcp_tool("stale")], is_current))
+        writing = asyncio.create_task(asyncio.to_thread(cache.write, definition, [mcp_tool("stale")], None, is_current))
         asked.clear()
         current.clear()
     await writing
@@ -397,9 +403,8 @@ async def test_a_kept_tool_that_the_server_offers_otherwise_or_no_more_is_refuse
         assert records(record, "call") == []
 
 
-async def test_a_modern_servers_hints_decide_whether_its_tools_are_kept(paths: Paths) -> None:
-    async with Run(paths, friendly()) as run:  # the SDK's servers say: private, and stale at once
+async def test_what_the_sdks_servers_say_by_themselves_keeps_nothing_from_being_kept(paths: Paths) -> None:
+    async with Run(paths, friendly()) as run:  # "private", and a lifetime of 0
         await run.catalog.tools("odd")
-        keeping = run.host.connection("odd").keeping["tool"]
-        modern = run.host.connection("odd").state.protocol_version >= "2026"
-        assert (keeping.on_disk, keeping.lifetime) == (not modern, None)
+        assert run.host.connection("odd").keeping["tool"] == Keeping(lifetime=None, on_disk=True)
+        await until(run.file.exists)
