@@ -189,7 +189,7 @@ async def test_what_lies_in_the_files_place_is_replaced_and_not_written_to(catal
     file = await catalogs.keep(server("files", TOOL))
     spoil(file, how)
     await catalogs(server("files", mcp_tool("new"))).tools("files")
-    await until(lambda: file.is_file() and not file.is_symlink())
+    await until(lambda: not file.is_symlink() and file.is_file())
     assert json.loads(file.read_text())["tools"][0]["name"] == "new"
     if how == "link":
         assert "read_file" in file.with_name("elsewhere").read_text()
