@@ -14,6 +14,7 @@ from PySide6.QtWidgets import QApplication
 
 from desktop.catalog_entries import ToolDefinition
 from desktop.core import Core
+from desktop.host.server_lists import Freshness
 from desktop.ui.dialogs.run_tool import RunToolDialog
 from desktop.ui.panels.catalog_details import EntryDetails
 from desktop.ui.panels.catalog_panel import CatalogPanel
@@ -101,6 +102,7 @@ async def test_details_show_parameters_claims_and_the_schema_and_copy_the_identi
         text = seen(panel.details)
         assert "Tool of docs" in text
         assert "Deletes an entry." in text
+        assert "Listed by the server at " in text
         assert "• id (string, required)" in text
         assert "The server says: it may delete or overwrite" in text
         click(panel.details, "Copy identifier")
@@ -123,13 +125,24 @@ async def test_arrows_in_the_search_box_move_in_the_list_and_enter_goes_to_the_d
         assert QApplication.focusWidget() is panel.details
 
 
+def test_what_was_kept_from_an_earlier_run_says_so(qtbot: Any) -> None:
+    details = EntryDetails()
+    qtbot.addWidget(details)
+    tool = ToolDefinition("docs", "x", "x", "", {"type": "object"}, "", "")
+    details.show_entry(tool, Freshness(False, 0.0))
+    details.show()
+    assert "Kept from an earlier run, listed at " in seen(details)
+    details.show_entry(tool, Freshness(True, 0.0))
+    assert "Listed by the server at " in seen(details)
+
+
 def test_parameters_stop_at_depth_two_and_forty_and_nothing_hides_in_them(qtbot: Any) -> None:
     deep = {"type": "object", "properties": {"b": {"type": "object", "properties": {"c": {"type": "string"}}}}}
     many = {f"p{number:02}": {"type": "string"} for number in range(60)}
     schema = {"type": "object", "properties": {"a\u202eb": {"type": "string"}, "a": deep, **many}}
     details = EntryDetails()
     qtbot.addWidget(details)
-    details.show_entry(ToolDefinition("docs", "x", "x", "\u202eevil", schema, "", ""))
+    details.show_entry(ToolDefinition("docs", "x", "x", "\u202eevil", schema, "", ""), Freshness(True, None))
     details.show()
     text = seen(details)
     assert "\\u202Eevil" in text

@@ -21,7 +21,7 @@ class Filled:
     """A shown form, and what came of it."""
 
     def __init__(self, schema: dict[str, Any], values: dict[str, Any] | None = None) -> None:
-        self.form = ToolForm(schema, values or {}, submit="Run")
+        self.form = ToolForm(schema, values or {}, submit="Run", abandon="Give up")
         self.submitted: list[dict[str, Any]] = []
         self.abandoned = 0
         self.form.submitted.connect(self.submitted.append)

@@ -209,7 +209,13 @@ class FormCard(Card):
             self._fields.focus_first()
 
     def _show_form(self) -> None:
-        self._fields = ToolForm(self._form.schema, self._form.values, submit=self.tr("Continue"), parent=self)
+        self._fields = ToolForm(
+            self._form.schema,
+            self._form.values,
+            submit=self.tr("Continue"),
+            abandon=self.tr("Give up"),
+            parent=self,
+        )
         self._fields.submitted.connect(lambda values: self._answers.answer_form(self._form.id, values))
         self._fields.abandoned.connect(lambda: self._answers.answer_form(self._form.id, None))
         self._body.addWidget(self._fields)

@@ -41,7 +41,7 @@ class RunToolDialog(QDialog):
             tool.annotations.get("destructiveHint") is True and tool.annotations.get("readOnlyHint") is not True
         )
         submit = self.tr("Run, though it may delete") if destructive else self.tr("Run")
-        self.form = ToolForm(tool.input_schema, {}, submit=submit)
+        self.form = ToolForm(tool.input_schema, {}, submit=submit, abandon=self.tr("Close"))
         self.form.submitted.connect(self._run)
         self.form.abandoned.connect(self.reject)
         self._progress = ProgressLine()

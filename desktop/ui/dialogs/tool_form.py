@@ -35,9 +35,15 @@ class ToolForm(QWidget):
     abandoned = Signal()
 
     def __init__(
-        self, schema: dict[str, Any], values: dict[str, Any], *, submit: str, parent: QWidget | None = None
+        self,
+        schema: dict[str, Any],
+        values: dict[str, Any],
+        *,
+        submit: str,
+        abandon: str,
+        parent: QWidget | None = None,
     ) -> None:
-        """`values` are what is known already; `submit` is the text of the button."""
+        """`values` are what is known already; `submit` and `abandon` are the texts of the buttons."""
         super().__init__(parent)
         self._schema = schema
         self._others: dict[str, Any] = {}  # known values that the schema does not list
@@ -52,7 +58,7 @@ class ToolForm(QWidget):
         self._submit = PrimaryButton(submit)
         self._submit.setDefault(True)
         self._submit.clicked.connect(self.submit)
-        cancel = QPushButton(self.tr("Give up"))
+        cancel = QPushButton(abandon)
         cancel.clicked.connect(self.abandoned)
         self._other_way = QPushButton(self.tr("Edit as JSON"))
         self._other_way.clicked.connect(self._edit_the_other_way)

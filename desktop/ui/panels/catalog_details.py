@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import QLocale, Qt, Signal
+from PySide6.QtCore import QDateTime, QLocale, Qt, Signal
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 
 from desktop.catalog_entries import CatalogEntry, PromptEntry, ResourceEntry, TemplateEntry, ToolDefinition
@@ -23,6 +23,9 @@ from desktop.ui.labels import PlainLabel
 from desktop.ui.messages import tr
 from desktop.ui.panels.catalog_rows import identifier, kind_of, kind_word, label
 from desktop.visible_text import visible, visible_line
+
+if TYPE_CHECKING:
+    from desktop.host.server_lists import Freshness
 
 _LONGEST_DESCRIPTION = 4000
 _LONGEST_SCHEMA = 50_000
@@ -40,7 +43,7 @@ class EntryDetails(QScrollArea):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._entry: CatalogEntry | None = None
+        self._shown: tuple[CatalogEntry, str] | None = None
         self._page = QWidget()
         self._layout = QVBoxLayout(self._page)
         self._layout.setContentsMargins(0, theme.SPACING, theme.SPACING, 0)
@@ -54,10 +57,11 @@ class EntryDetails(QScrollArea):
         self._page.setAutoFillBackground(False)
         SlimScrollBars(self)
 
-    def show_entry(self, entry: CatalogEntry) -> None:
-        if entry is self._entry:
+    def show_entry(self, entry: CatalogEntry, freshness: Freshness) -> None:
+        age = _age(freshness)
+        if self._shown is not None and entry is self._shown[0] and age == self._shown[1]:
             return
-        self._entry = entry
+        self._shown = entry, age
         while (item := self._layout.takeAt(0)) is not None:
             if (row := item.layout()) is not None:
                 clear(row)
@@ -76,6 +80,7 @@ class EntryDetails(QScrollArea):
             kind=kind_word(kind_of(entry)), server=visible_line(entry.server, _LONGEST_NAME)
         )
         self._layout.addWidget(ElidedLabel(kind, tone="muted"))
+        self._add(age, tone="muted")
         description = visible(entry.description[:_LONGEST_DESCRIPTION]).strip()
         self._add(description + ("…" if len(entry.description) > _LONGEST_DESCRIPTION else ""))
         match entry:
@@ -123,6 +128,18 @@ class EntryDetails(QScrollArea):
             self._add(heading, bold=True)
             shown = [*lines[:_MOST_PARAMETERS], *(["…"] if len(lines) > _MOST_PARAMETERS else [])]
             self._add("\n".join(shown))
+
+
+def _age(freshness: Freshness) -> str:
+    """Since when an entry is known, and whether its server said so in this run."""
+    if freshness.listed_at is None:
+        return ""
+    listed = QDateTime.fromSecsSinceEpoch(int(freshness.listed_at))
+    today = listed.date() == QDateTime.currentDateTime().date()
+    time_ = QLocale().toString(listed.time() if today else listed, QLocale.FormatType.ShortFormat)
+    if freshness.live:
+        return tr("Listed by the server at {time}").format(time=time_)
+    return tr("Kept from an earlier run, listed at {time}; the server is asked again before a call").format(time=time_)
 
 
 class _Schema(QWidget):

@@ -247,7 +247,7 @@ class CatalogPanel(QWidget):
     # What is not listed
 
     def _unlisted(self) -> list[str]:
-        """Servers of which nothing is known. How old what is known is would be said here, too."""
+        """Servers of which nothing is known."""
         connections = self._core.host.connections
         known = {entry.server for entry in self._core.catalog.entries()}
         return [name for name in self._servers() if name not in known and not connections[name].state.counts]
@@ -299,7 +299,7 @@ class CatalogPanel(QWidget):
     def _show_details(self, index: QModelIndex) -> None:
         entry = self.model.entry(index)
         if entry is not None:
-            self.details.show_entry(entry)
+            self.details.show_entry(entry, self._core.catalog.freshness(entry.server, kind_of(entry)))
             self.details.show()
             self.view.scrollTo(index)
 
