@@ -125,15 +125,15 @@ async def test_arrows_in_the_search_box_move_in_the_list_and_enter_goes_to_the_d
         assert QApplication.focusWidget() is panel.details
 
 
-def test_what_was_kept_from_an_earlier_run_says_so(qtbot: Any) -> None:
+@pytest.mark.parametrize(
+    ("live", "said"), [(True, "Listed by the server at "), (False, "Kept from an earlier run, listed at ")]
+)
+def test_an_entry_says_since_when_it_is_known_and_from_where(qtbot: Any, live: bool, said: str) -> None:
     details = EntryDetails()
     qtbot.addWidget(details)
-    tool = ToolDefinition("docs", "x", "x", "", {"type": "object"}, "", "")
-    details.show_entry(tool, Freshness(False, 0.0))
+    details.show_entry(ToolDefinition("docs", "x", "x", "", {"type": "object"}, "", ""), Freshness(live, 0.0))
     details.show()
-    assert "Kept from an earlier run, listed at " in seen(details)
-    details.show_entry(tool, Freshness(True, 0.0))
-    assert "Listed by the server at " in seen(details)
+    assert said in seen(details)
 
 
 def test_parameters_stop_at_depth_two_and_forty_and_nothing_hides_in_them(qtbot: Any) -> None:
