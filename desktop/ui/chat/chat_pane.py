@@ -266,7 +266,7 @@ class ChatPane(QWidget):
         elif self.busy:
             placeholder = self.tr("An answer is coming; Esc stops it")
         elif self._is_guide:
-            placeholder = self.tr("Say what you need, and Guide finds the tool for it")
+            placeholder = self.tr("Say what you need")
         else:
             placeholder = self.tr("Ask anything")
         self._composer.set_placeholder(placeholder)
