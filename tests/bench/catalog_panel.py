@@ -11,8 +11,7 @@ from desktop.assistant.approval import AllowAll
 from desktop.assistant.asking import NobodyToAsk
 from desktop.catalog_entries import CatalogEntry, ToolDefinition
 from desktop.core import Core
-from desktop.ui import tasks, theme
-from desktop.ui.event_loop import EventLoop
+from desktop.ui import event_loop, tasks, theme
 from desktop.ui.panels.catalog_panel import CatalogPanel
 from tests.bench._measuring import Gaps, gaps, home, report
 
@@ -91,4 +90,4 @@ def _report(what: str, found: Gaps) -> None:
 if __name__ == "__main__":
     application = QApplication([])
     theme.apply("light")
-    EventLoop().run_until_complete(measure())
+    event_loop.run(measure())

@@ -209,10 +209,12 @@ class CatalogPanel(QWidget):
             catalog = self._core.catalog
             known = catalog.entries()
             offered = await asyncio.to_thread(_offered, known, kind, self._server)
-            found: Sequence[CatalogEntry] = offered
+            found: Sequence[CatalogEntry]
             if query:
                 result = await catalog.search_known(query, kind=kind, server=self._server, limit=_MOST_FOUND)
                 found = result.candidates
+            else:
+                found = await asyncio.to_thread(ordered, offered)
             if wanted == self._wanted:
                 self._show(found, query, len(offered), anything=bool(known))
                 return
@@ -333,6 +335,6 @@ def _filter_box(name: str) -> QComboBox:
 
 
 def _offered(entries: Sequence[CatalogEntry], kind: KindFilter, server: str | None) -> list[CatalogEntry]:
-    """The entries of a kind and a server, in order."""
+    """The entries of a kind and a server."""
     kinds = _KINDS[kind]
-    return ordered([each for each in entries if kind_of(each) in kinds and server in (None, each.server)])
+    return [each for each in entries if kind_of(each) in kinds and server in (None, each.server)]
