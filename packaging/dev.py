@@ -4,7 +4,7 @@
     python3 packaging/dev.py test [ARGUMENTS]      all that gates; ARGUMENTS go to pytest
     python3 packaging/dev.py test --long NAME      a long run: see tests/long
     python3 packaging/dev.py check                 format, lint, types
-    python3 packaging/dev.py bench [NAME …]        figures, a JSON line each
+    python3 packaging/dev.py bench [NAME …]        figures, a JSON line each; options go to the measurement
     python3 packaging/dev.py lock                  renew the locked versions from pyproject.toml
 
 Each makes what it needs (``.venv`` with locked versions, the test servers under ``.test-tools``) and reuses it: a second
@@ -78,7 +78,7 @@ def main() -> int:
     bench_parser.add_argument("names", nargs="*", help="measurements; without any, all")
     commands.add_parser("lock", help="renew the locks")
     options, rest = parser.parse_known_args()
-    if rest and options.command != "test":
+    if rest and options.command not in ("test", "bench"):
         parser.error(f"unrecognized arguments: {' '.join(rest)}")
     match options.command:
         case "run":
@@ -88,7 +88,7 @@ def main() -> int:
         case "check":
             return check()
         case "bench":
-            return bench(options.names)
+            return bench([*options.names, *rest])
         case _:
             return lock()
 
@@ -126,10 +126,10 @@ def check() -> int:
     return max(call(program) for program in programs)
 
 
-def bench(names: Sequence[str]) -> int:
+def bench(arguments: Sequence[str]) -> int:
     python = environment(for_tests=True)
     test_servers(python)
-    return call([python, "-m", "tests.bench", *names])
+    return call([python, "-m", "tests.bench", *arguments])
 
 
 def lock() -> int:
