@@ -29,7 +29,6 @@ from desktop.host.connection import Connection
 from desktop.host.contacting import contact
 from desktop.host.host import Host
 from desktop.host.meanings import Meanings
-from desktop.host.search_index import Ranked
 from desktop.host.server_lists import KINDS, Freshness, ServerLists
 from desktop.host.tool_cache import ToolCache
 from desktop.signals import Signal
@@ -160,12 +159,7 @@ class ServerCatalog:
         limit = min(max(limit, 1), _MOST_CANDIDATES)
         kinds = None if kind == "all" else _KINDS_OF[kind]
         # Shielded: who stops waiting must not keep what changed from being indexed.
-        ranked = await asyncio.shield(self._run(self._rank, self._changes(), query, kinds, server, limit))
-        return SearchResult(
-            tuple(each.entry for each in ranked),
-            tuple(each.score for each in ranked),
-            tuple(each.matched for each in ranked),
-        )
+        return await asyncio.shield(self._run(self._rank, self._changes(), query, kinds, server, limit))
 
     async def look_up(self, identifiers: Sequence[str]) -> list[ToolLookup]:
         """The tools that identifiers (``server.tool`` or native names) stand for, exactly; contacts the servers they name, unless
@@ -301,10 +295,15 @@ class ServerCatalog:
 
     def _rank(
         self, changes: Sequence[_Change], query: str, kinds: Sequence[Kind] | None, server: str | None, limit: int
-    ) -> list[Ranked]:
+    ) -> SearchResult:
         for kind, name, entries, title in changes:
             self._search.replace(kind, name, entries, title=title)
-        return self._search.rank(query, kinds=kinds, server=server, limit=limit)
+        ranked = self._search.rank(query, kinds=kinds, server=server, limit=limit)
+        return SearchResult(
+            tuple(each.entry for each in ranked),
+            tuple(each.score for each in ranked),
+            tuple(each.matched for each in ranked),
+        )
 
 
 def _near(identifier: str, tools: Iterable[ToolDefinition]) -> tuple[str, ...]:

@@ -65,7 +65,7 @@ class CatalogSearch:
         wanted = None if kinds is None else frozenset(kinds)
         index = self._index or self._join()
         if exact := index.named(query.strip(), wanted, server):
-            return [Ranked(entry, float("inf"), ("identifier",)) for entry in exact[:limit]]
+            return [Ranked(entry, float("inf"), lambda: ("identifier",)) for entry in exact[:limit]]
         return index.rank(self._analyser.words(query), wanted, server, limit, partial(self._likeness, query))
 
     def _join(self) -> Index:

@@ -10,12 +10,14 @@ from turning them.
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from array import array
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -67,9 +69,16 @@ class Ranked:
     entry: CatalogEntry
     score: float
     """Comparable within one ranking; ``inf`` for what the query names exactly."""
-    matched: tuple[str, ...] = ()
-    """Why it was found: words of the query with the fields that answer them, ``teams: name, description``; ``identifier`` for
-    what the query names exactly, ``meaning`` where no word is answered."""
+    find_matched: Callable[[], tuple[str, ...]] = dataclasses.field(compare=False, repr=False)
+
+    @property
+    def matched(self) -> tuple[str, ...]:
+        """Why it was found: words of the query with the fields that answer them, ``teams: name, description``; ``identifier`` for
+        what the query names exactly, ``meaning`` where no word is answered.
+
+        Found when it is asked for, which takes about as long as a ranking does for each ten; not from another thread.
+        """
+        return self.find_matched()
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +240,11 @@ class Index:
         found[_held(named, close)] += found.max()
         best = np.lexsort((close, -found))[:limit]
         return [
-            Ranked(self._entries[close[place]], float(found[place]), self._matched(int(close[place]), words, answers))
+            Ranked(
+                self._entries[close[place]],
+                float(found[place]),
+                partial(self._matched, int(close[place]), words, answers),
+            )
             for place in best
         ]
 

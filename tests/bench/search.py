@@ -366,12 +366,10 @@ def _widened(real: Sequence[CatalogEntry], size: int) -> list[CatalogEntry]:
     while len(entries) < size:
         entry = drawn.choice(real)
         words = [drawn.choice(vocabulary) if drawn.random() < 0.15 else word for word in entry.description.split()]
-        number = len(entries)
         schema = entry.input_schema if isinstance(entry, ToolDefinition) else {"type": "object"}
-        name = f"{entry.name}_{number}"
-        entries.append(
-            ToolDefinition(f"{entry.server}{number % 50}", name, name, " ".join(words), schema, str(number), "")
-        )
+        server = f"{entry.server}{len(entries) // len(real)}"
+        native = f"{server}_{entry.name}"
+        entries.append(ToolDefinition(server, entry.name, native, " ".join(words), schema, str(len(entries)), ""))
     return entries
 
 
