@@ -21,6 +21,8 @@ from desktop.host.sentence_encoder import Vectors
 _LONGEST_TITLE = 100
 #: Characters of a query that its meaning is taken from: somebody may paste a page.
 _LONGEST_QUERY = 2000
+#: Entries of the same name, in whatever style, among which the typed one is looked for.
+_SAME_NAMES = 20
 #: Terms that may be left of what is no longer offered before all is analysed anew.
 _STALE_TERMS = 50_000
 #: Percent; below it two names are not nearly the same.
@@ -66,7 +68,11 @@ class CatalogSearch:
         index = self._index or self._join()
         if exact := index.named(query.strip(), wanted, server):
             return [Ranked(entry, float("inf"), lambda: ("identifier",)) for entry in exact[:limit]]
-        return index.rank(self._analyser.words(query), wanted, server, limit, partial(self._likeness, query))
+        most = max(limit, _SAME_NAMES)
+        found = index.rank(self._analyser.words(query), wanted, server, most, partial(self._likeness, query))
+        # Of names that differ in their style alone, the one that was typed.
+        found.sort(key=lambda each: each.entry.name.casefold() != query.strip().casefold())
+        return found[:limit]
 
     def _join(self) -> Index:
         if len(self._analyser.terms) > 2 * self._settled_terms + _STALE_TERMS:

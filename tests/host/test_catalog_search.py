@@ -373,3 +373,11 @@ def test_what_a_server_calls_itself_counts_as_its_name_where_a_result_says_why()
     search.replace("tool", "gh", [tool("gh", "fork")], title="GitHub Enterprise")
     (found,) = search.rank("enterprise", limit=5)
     assert found.matched == ("enterprise: server",)
+
+
+def test_of_names_that_differ_in_style_alone_the_typed_one_comes_first() -> None:
+    search = CatalogSearch()
+    for server, name in (("a", "list_tables"), ("b", "list-tables"), ("c", "listTables")):
+        search.replace("tool", server, [tool(server, name, "Lists tables")])
+    for name in ("list_tables", "list-tables", "LISTTABLES", "listTables"):
+        assert search.rank(name, limit=1)[0].entry.name.casefold() == name.casefold()
