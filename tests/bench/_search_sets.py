@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,11 +43,11 @@ def sets(folder: Path | None) -> Iterator[tuple[str, Catalog, list[Query]]]:
     yield "own", own_catalog(), [Query(text, [[key] for key in right]) for text, *right in _QUERIES]
     for file in sorted(folder.glob("*_queries.jsonl")) if folder else ():
         name = file.name.removesuffix("_queries.jsonl")
-        catalog = next(
-            folder / f"{stem}_catalog.jsonl"
-            for stem in (name, name.partition("_")[0])
-            if (folder / f"{stem}_catalog.jsonl").exists()
-        )
+        catalogs = [folder / f"{stem}_catalog.jsonl" for stem in (name, name.partition("_")[0])]
+        catalog = next((each for each in catalogs if each.exists()), None)
+        if catalog is None:
+            print(f"{file.name} has no catalog beside it; it is left out.", file=sys.stderr)
+            continue
         rows = _rows(file)
         loaded = load(catalog)
         for kind in sorted({str(row.get("type", "")) for row in rows}):

@@ -196,7 +196,8 @@ def quality(folder: Path | None, cache: Path) -> None:
             for engine in ("deskhand", "deskhand by meaning"):
                 if engine in measured:
                     _compare(name, engine, measured[engine][:, 1] - measured["reference"][:, 1])
-        typing(load(folder / "desk_catalog.jsonl") if folder else own_catalog(), meanings)
+        names = folder / "desk_catalog.jsonl" if folder else None
+        typing(load(names) if names is not None and names.exists() else own_catalog(), meanings)
     finally:
         if meanings is not None:
             meanings.close()
