@@ -134,9 +134,9 @@ async def run(
 ) -> Finished:
     """Runs a program to its end and returns its standard output; standard error is discarded.
 
-    Whatever is left of its session is killed at its end, and all of it when it takes longer than `time_limit` seconds (raises
-    TimeoutError), prints more than `output_limit` bytes (raises ValueError), or the caller is cancelled. Raises OSError when
-    it can't be started. `owned` as for `start_with_protocol`.
+    All of its session is killed when it takes longer than `time_limit` seconds (raises TimeoutError), prints more than
+    `output_limit` bytes (raises ValueError), or the caller is cancelled; what is left of the session at its end is killed, too,
+    unless `owned` is False: then it is not ours. Raises OSError when it can't be started. `owned` as for `start_with_protocol`.
     """
     transport, program = await start_with_protocol(
         lambda: _Program(output_limit),
@@ -148,6 +148,7 @@ async def run(
         stdout=PIPE if output_limit else DEVNULL,
         stderr=DEVNULL,
     )
+    ended = False
     try:
         async with asyncio.timeout(time_limit):
             if input_ is not None:
@@ -156,11 +157,13 @@ async def run(
                 stdin.write(input_)
                 stdin.close()  # once it is written
             await program.finished
+        ended = True
         status = transport.get_returncode()
         assert status is not None
         return Finished(status, bytes(program.output))
     finally:
-        kill_tree(transport.get_pid())
+        if owned or not ended:
+            kill_tree(transport.get_pid())
         try:
             await asyncio.wait({program.exited}, timeout=_LONGEST_REAP)
         finally:

@@ -142,10 +142,13 @@ async def test_without_an_answer_of_the_shell_there_is_still_a_path(
 
 @posix
 @pytest.mark.anyio
-async def test_what_a_profile_leaves_running_is_not_ended(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("session", ["setsid ", ""], ids=["in a session of its own", "in the shell's"])
+async def test_what_a_profile_leaves_running_is_not_ended(
+    home: Path, monkeypatch: pytest.MonkeyPatch, session: str
+) -> None:
     agent = home / "agent"
     program(agent, f"#!/bin/sh\necho $$ > {home}/starting\nmv {home}/starting {home}/started\nexec sleep 600\n")
-    (home / ".profile").write_text(f"setsid {agent} > /dev/null &\nexport PATH=/from/profile:$PATH\n")
+    (home / ".profile").write_text(f"{session}{agent} > /dev/null &\nexport PATH=/from/profile:$PATH\n")
     monkeypatch.setenv("SHELL", "/bin/sh")
     assert folders(await child_environment({}))[0] == "/from/profile"
     async with asyncio.timeout(10):
