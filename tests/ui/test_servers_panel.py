@@ -54,6 +54,11 @@ def row(panel: ServersPanel, name: str) -> ServerRow:
     return panel._rows[name]
 
 
+async def failed(panel: ServersPanel, name: str) -> None:
+    """Waits until a server's row says that it failed, and shows what to do: Qt shows what is new in its next pass."""
+    await until(lambda: "Failed" in seen(row(panel, name)) and "Log" in seen(row(panel, name)))
+
+
 def allow(panel: ServersPanel, name: str) -> None:
     click(row(panel, name), "Allow to start")
 
@@ -192,7 +197,7 @@ async def test_a_server_that_ends_shows_stage_status_last_lines_and_the_next_ste
     code = "import sys; sys.stderr.write('loading\\nboom: no <b>token</b>\\n'); sys.exit(3)"
     panel = await panel_with(core, broken=program(code))
     allow(panel, "broken")
-    await until(lambda: "Failed" in seen(row(panel, "broken")))
+    await failed(panel, "broken")
     text = seen(row(panel, "broken"))
     assert "No connection came about. The server's process ended with status 3." in text
     assert "loading\nboom: no <b>token</b>" in text
@@ -203,7 +208,7 @@ async def test_a_server_that_ends_shows_stage_status_last_lines_and_the_next_ste
 async def test_a_command_that_is_not_there_asks_for_an_edit_first(core: Core) -> None:
     panel = await panel_with(core, gone={"command": "no-such-program-anywhere"})
     allow(panel, "gone")
-    await until(lambda: "Failed" in seen(row(panel, "gone")))
+    await failed(panel, "gone")
     assert "It did not start. The server's command was not found on this computer." in seen(row(panel, "gone"))
     steps = [each for each in row(panel, "gone").findChildren(QPushButton) if each.isVisible()]
     assert steps[0].text() == "Edit"
@@ -219,7 +224,7 @@ async def test_reconnect_tries_again(core: Core, tmp_path: Any) -> None:
     )
     panel = await panel_with(core, late=program(code))
     allow(panel, "late")
-    await until(lambda: "Failed" in seen(row(panel, "late")))
+    await failed(panel, "late")
     flag.touch()
     click(row(panel, "late"), "Reconnect")
     await until(lambda: "Connected" in seen(row(panel, "late")))
@@ -353,7 +358,7 @@ async def test_nothing_of_a_server_is_read_as_markup(core: Core) -> None:
 async def test_no_text_is_cut_off_in_a_narrow_panel(core: Core) -> None:
     panel = await panel_with(core, width=250, gone={"command": "no-such-program-anywhere"}, other={"command": "x"})
     allow(panel, "gone")
-    await until(lambda: "Failed" in seen(row(panel, "gone")))
+    await failed(panel, "gone")
     await asyncio.sleep(0.05)
     for label in panel.findChildren(QLabel):
         if label.isVisible() and label.wordWrap():
