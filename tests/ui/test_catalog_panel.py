@@ -10,7 +10,7 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QPushButton, QVBoxLayout, QWidget
 
 from desktop.catalog_entries import ToolDefinition
 from desktop.core import Core
@@ -149,6 +149,31 @@ def test_parameters_stop_at_depth_two_and_forty_and_nothing_hides_in_them(qtbot:
     assert "• a.b (object)\na.b.…" in text
     assert "• p35 (string)\n…" in text
     assert "p36" not in text
+
+
+async def test_a_tool_is_reached_and_run_without_a_mouse(core: Core) -> None:
+    async with http_server(friendly()) as url:
+        panel = await panel_with(core, docs={"url": url})
+        window = QWidget()
+        layout = QVBoxLayout(window)
+        layout.addWidget(panel)
+        layout.addWidget(QPushButton("Beyond"))
+        window.show()
+        await core.catalog.refresh("docs")
+        await until(lambda: "echo" in names(panel))
+        for query, tool in (("docs.echo", "echo"), ("docs.forget", "forget")):  # the second one's controls are newer
+            panel.search_box.clear()
+            await types(panel, query)
+            await until(lambda tool=tool: names(panel) == [tool] and "Run…" in seen(panel.details))
+            QTest.keyClick(panel.search_box, Qt.Key.Key_Return)
+            reached: list[str] = []
+            for _ in range(3):
+                QTest.keyClick(QApplication.focusWidget(), Qt.Key.Key_Tab)
+                focused = QApplication.focusWidget()
+                assert panel.details.isAncestorOf(focused)
+                reached.append(focused.text() or focused.accessibleName())
+            assert reached == ["Copy identifier", "Run…", "Schema"]
+            panel.search_box.setFocus()
 
 
 async def run_dialog(core: Core, url: str, tool: str) -> RunToolDialog:

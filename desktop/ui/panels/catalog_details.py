@@ -10,14 +10,14 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QDateTime, QLocale, Qt, Signal
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QAbstractButton, QApplication, QFrame, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 
 from desktop.catalog_entries import CatalogEntry, PromptEntry, ResourceEntry, TemplateEntry, ToolDefinition
 from desktop.ui import icons, theme
 from desktop.ui.buttons import PrimaryButton
 from desktop.ui.chat.approval_panel import claims
 from desktop.ui.chat.code_block import CodeView
-from desktop.ui.chat.widgets import CopyButton, ElidedLabel, SlimScrollBars, clear, flat_button
+from desktop.ui.chat.widgets import CopyButton, ElidedLabel, SlimScrollBars, flat_button
 from desktop.ui.dialogs.form_schema import resolved
 from desktop.ui.labels import PlainLabel
 from desktop.ui.messages import tr
@@ -44,17 +44,12 @@ class EntryDetails(QScrollArea):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._shown: tuple[CatalogEntry, str] | None = None
-        self._page = QWidget()
-        self._layout = QVBoxLayout(self._page)
-        self._layout.setContentsMargins(0, theme.SPACING, theme.SPACING, 0)
-        self._layout.setSpacing(theme.SPACING)
+        self._layout = QVBoxLayout()
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setWidgetResizable(True)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setAccessibleName(self.tr("Details"))
-        self.setWidget(self._page)
         self.viewport().setAutoFillBackground(False)
-        self._page.setAutoFillBackground(False)
         SlimScrollBars(self)
 
     def show_entry(self, entry: CatalogEntry, freshness: Freshness) -> None:
@@ -62,12 +57,10 @@ class EntryDetails(QScrollArea):
         if self._shown is not None and entry is self._shown[0] and age == self._shown[1]:
             return
         self._shown = entry, age
-        while (item := self._layout.takeAt(0)) is not None:
-            if (row := item.layout()) is not None:
-                clear(row)
-            if (widget := item.widget()) is not None:
-                widget.hide()
-                widget.deleteLater()
+        page = QWidget()
+        self._layout = QVBoxLayout(page)
+        self._layout.setContentsMargins(0, theme.SPACING, theme.SPACING, 0)
+        self._layout.setSpacing(theme.SPACING)
         title = ElidedLabel(label(entry), bold=True)
         copy = CopyButton(self.tr("Copy identifier"), lambda: identifier(entry))
         head = QHBoxLayout()
@@ -99,7 +92,17 @@ class EntryDetails(QScrollArea):
                     [_line(each.name, "", each.required, each.description) for each in entry.arguments],
                 )
         self._layout.addStretch(1)
+        focused = QApplication.focusWidget()
+        if focused is not None and self.isAncestorOf(focused):
+            self.setFocus()
+        self.setWidget(page)  # which deletes the one before
+        page.setAutoFillBackground(False)
+        page.show()
         self.verticalScrollBar().setValue(0)
+        before: QWidget = self
+        for control in page.findChildren(QAbstractButton):
+            QWidget.setTabOrder(before, control)  # Qt puts what is made later behind all else in the window
+            before = control
 
     def _show_tool(self, tool: ToolDefinition) -> None:
         lines = list(_parameters(tool.input_schema, tool.input_schema))
