@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 _MOST_FOUND = 50
 #: Seconds between two readings of what is known.
 _COALESCED = 0.1
-#: Servers whose fault is named one by one.
-_MOST_FAULTS = 4
+#: Servers that are named one by one.
+_MOST_NAMED = 4
 _KINDS: dict[KindFilter, tuple[str, ...]] = {
     "all": ("tool", "resource", "template", "prompt"),
     "tools": ("tool",),
@@ -261,14 +261,12 @@ class CatalogPanel(QWidget):
         if busy:
             lines.append(self.tr("Asking the servers…"))
         elif unsaid := [name for name in unlisted if name not in self._faults]:
-            names = ", ".join(visible_line(name, 40) for name in unsaid[:_MOST_FAULTS])
-            more = "…" if unsaid[_MOST_FAULTS:] else ""
-            lines.append(self.tr("Not listed: {servers}").format(servers=names + more))
-        for name, fault in [*self._faults.items()][:_MOST_FAULTS]:
-            words = self.tr("{server}: {reason}")
-            lines.append(words.format(server=visible_line(name, 40), reason=messages.message(fault)))
-        if len(self._faults) > _MOST_FAULTS:
-            lines.append(self.tr("{n} more can't be listed.").format(n=len(self._faults) - _MOST_FAULTS))
+            lines.append(self.tr("Not listed: {servers}").format(servers=_named(unsaid)))
+        reasons: dict[str, list[str]] = {}
+        for name, fault in self._faults.items():
+            reasons.setdefault(messages.message(fault), []).append(name)
+        for reason, names in reasons.items():
+            lines.append(self.tr("{servers}: {reason}").format(servers=_named(names), reason=reason))
         self._state.setText("\n".join(lines))
         self._state.set_tone("warning" if self._faults and not busy else "muted")
         self._state.setVisible(bool(lines))
@@ -322,6 +320,10 @@ class CatalogPanel(QWidget):
                 self._go_to_details()
                 return True
         return super().eventFilter(watched, event)
+
+
+def _named(servers: Sequence[str]) -> str:
+    return ", ".join(visible_line(name, 40) for name in servers[:_MOST_NAMED]) + ("…" if servers[_MOST_NAMED:] else "")
 
 
 def _filter_box(name: str) -> QComboBox:
