@@ -95,6 +95,10 @@ class ServerCatalog:
         """What is known without asking a server."""
         return [entry for lists in self._lists.values() for kind in KINDS for entry in lists.entries(kind)]
 
+    async def load_kept(self) -> None:
+        """Takes from the disk what was kept of the tools of servers that were not listed yet: then it is known, too."""
+        await asyncio.gather(*(lists.load() for lists in self._lists.values()))
+
     async def tools(self, name: str) -> list[ToolDefinition]:
         """A server's tools. Raises AssistantError when they can't be listed."""
         return cast("list[ToolDefinition]", await self.listed(name, "tool"))

@@ -79,7 +79,8 @@ class MainWindow(QMainWindow):
         self.chat.running_changed.connect(self.conversations.show_states)
         self.chat.model_menu_requested.connect(self._open_model_menu)
         self.chat.settings_requested.connect(self.open_settings)
-        self.chat.server_requested.connect(self._show_server)
+        for part in (self.chat, self.catalog):
+            part.server_requested.connect(self._show_server)
         core.settings.changed.connect(self._settings_changed)
         core.history.fault_changed.connect(self._history_changed)
         core.started.connect(self._history_changed)

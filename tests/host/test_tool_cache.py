@@ -94,6 +94,16 @@ async def test_kept_tools_are_found_and_looked_up_although_the_server_can_not_be
     assert gone.connects == 0
 
 
+async def test_kept_tools_are_known_without_a_search_once_they_are_loaded(catalogs: Catalogs) -> None:
+    await catalogs.keep(server("files", TOOL))
+    catalog = catalogs(gone := broken())
+    assert catalog.entries() == []
+    await catalog.load_kept()
+    assert identifiers(catalog.entries()) == ["files.read_file"]
+    assert not catalog.freshness("files", "tool").live
+    assert gone.connects == 0
+
+
 async def test_a_server_that_failed_is_named_for_what_is_not_kept_alone(catalogs: Catalogs) -> None:
     await catalogs.keep(server("files", TOOL))
     catalog = catalogs(broken())

@@ -10,7 +10,7 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QApplication, QPushButton
 
 from desktop.catalog_entries import ToolDefinition
 from desktop.core import Core
@@ -154,11 +154,7 @@ def test_parameters_stop_at_depth_two_and_forty_and_nothing_hides_in_them(qtbot:
 async def test_a_tool_is_reached_and_run_without_a_mouse(core: Core) -> None:
     async with http_server(friendly()) as url:
         panel = await panel_with(core, docs={"url": url})
-        window = QWidget()
-        layout = QVBoxLayout(window)
-        layout.addWidget(panel)
-        layout.addWidget(QPushButton("Beyond"))
-        window.show()
+        QPushButton("Beyond", panel).show()  # made before the details' controls, as the rest of the window is
         await core.catalog.refresh("docs")
         await until(lambda: "echo" in names(panel))
         for query, tool in (("docs.echo", "echo"), ("docs.forget", "forget")):  # the second one's controls are newer
@@ -218,3 +214,17 @@ async def test_a_run_that_is_stopped_says_so_and_can_be_started_again(core: Core
         await until(lambda: "Stopped. It may have taken effect." in seen(dialog))
         assert dialog.form.isEnabled()
         dialog.reject()
+
+
+async def test_a_run_whose_server_is_gone_leads_to_the_server_and_gives_the_keyboard_back(core: Core) -> None:
+    requested: list[str] = []
+    async with http_server(friendly()) as url:
+        dialog = await run_dialog(core, url, "echo")
+        panel = next(each for each in QApplication.topLevelWidgets() if isinstance(each, CatalogPanel))
+        panel.server_requested.connect(requested.append)
+    QTest.keyClicks(QApplication.focusWidget(), "hello")
+    click(dialog, "Run")
+    await until(lambda: "Show the server" in seen(dialog))
+    click(dialog, "Show the server")
+    await until(lambda: panel.focusWidget() in (panel.details, panel.search_box))
+    assert requested == ["docs"]

@@ -9,7 +9,7 @@ import asyncio
 import math
 from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QDialog, QFrame, QHBoxLayout, QPushButton, QScrollArea, QVBoxLayout, QWidget
 
 from desktop.catalog_entries import ToolDefinition
@@ -31,6 +31,12 @@ _OWNER = "by-hand"
 
 
 class RunToolDialog(QDialog):
+    """Signals:
+    server_requested(str): What to do about a failure is at the server, by name; the dialog has closed.
+    """
+
+    server_requested = Signal(str)
+
     def __init__(self, core: Core, tool: ToolDefinition, parent: QWidget) -> None:
         super().__init__(parent)
         self._core = core
@@ -121,13 +127,17 @@ class RunToolDialog(QDialog):
 
     def _show_output(self, output: ToolOutput) -> None:
         if output.diagnostic is not None or output.reported_error or output.warning:
-            self._result.addWidget(Outcome(output, ran=True, remedy=lambda _: self.reject()))
+            self._result.addWidget(Outcome(output, ran=True, remedy=self._show_server))
         if output.text and output.diagnostic is None:
             self._result.addWidget(WholeResult(output))
         if output.images:
             self._result.addWidget(Images(output))
         if output.spilled is not None:
             self._result.addWidget(SpilledRow(output.spilled, f"{self._tool.server}-{self._tool.name}"))
+
+    def _show_server(self, diagnostic: Diagnostic) -> None:
+        self.reject()
+        self.server_requested.emit(diagnostic.server)
 
     def _stop_running(self) -> None:
         if self._running is not None:

@@ -9,9 +9,10 @@ import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
-from PySide6.QtCore import QCoreApplication, QEvent, QModelIndex, QObject, Qt
+from PySide6.QtCore import QCoreApplication, QEvent, QModelIndex, QObject, Qt, Signal
 from PySide6.QtGui import QAction, QKeyEvent, QKeySequence
 from PySide6.QtWidgets import (
+    QApplication,
     QComboBox,
     QFrame,
     QHBoxLayout,
@@ -53,6 +54,12 @@ _MOVES = frozenset({Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_PageUp, Qt.Key.Ke
 
 
 class CatalogPanel(QWidget):
+    """Signals:
+    server_requested(str): What to do about a failed run is at a server, by name.
+    """
+
+    server_requested = Signal(str)
+
     def __init__(self, core: Core, parent: QWidget | None = None) -> None:
         """Must be made while the event loop runs; shows the catalog once `core` is ready."""
         super().__init__(parent)
@@ -207,6 +214,7 @@ class CatalogPanel(QWidget):
             query = self.search_box.text().strip()
             kind = cast("KindFilter", self.kind_box.currentData())
             catalog = self._core.catalog
+            await catalog.load_kept()
             known = catalog.entries()
             offered = await asyncio.to_thread(_offered, known, kind, self._server)
             found: Sequence[CatalogEntry]
@@ -304,7 +312,16 @@ class CatalogPanel(QWidget):
             self.view.scrollTo(index)
 
     def _run_tool(self, tool: ToolDefinition) -> None:
-        tasks.start(tasks.opened(RunToolDialog(self._core, tool, self.window())), on_error=self)
+        dialog = RunToolDialog(self._core, tool, self.window())
+        dialog.server_requested.connect(self.server_requested)
+        tasks.start(self._opened(dialog), on_error=self)
+
+    async def _opened(self, dialog: RunToolDialog) -> None:
+        await tasks.opened(dialog)
+        focused = QApplication.focusWidget()
+        if self.isVisible() and (focused is None or not self.isAncestorOf(focused)):
+            # The list was made anew meanwhile, since the server ended, say; what had the keyboard is gone.
+            (self.details if self.details.isVisible() else self.search_box).setFocus()
 
     def _go_to_details(self, index: QModelIndex | None = None) -> None:
         if self.details.isVisible():
