@@ -7,7 +7,7 @@ request to a model (``assistant/mcp_tools.py``), never here, so that fingerprint
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from desktop.errors import Diagnostic
 
@@ -27,6 +27,7 @@ class ServerEntry:
 class ToolDefinition:
     """A tool of a server as it was listed."""
 
+    kind: ClassVar[Kind] = "tool"
     server: str
     name: str
     native_name: str
@@ -50,6 +51,7 @@ class ToolDefinition:
 
 @dataclass(frozen=True, slots=True)
 class ResourceEntry:
+    kind: ClassVar[Kind] = "resource"
     server: str
     uri: str
     name: str
@@ -61,6 +63,7 @@ class ResourceEntry:
 
 @dataclass(frozen=True, slots=True)
 class TemplateEntry:
+    kind: ClassVar[Kind] = "template"
     server: str
     template: str
     """RFC 6570."""
@@ -80,6 +83,7 @@ class PromptArgument:
 
 @dataclass(frozen=True, slots=True)
 class PromptEntry:
+    kind: ClassVar[Kind] = "prompt"
     server: str
     name: str
     title: str = ""

@@ -229,6 +229,7 @@ def _candidate(entry: CatalogEntry, active: set[str]) -> str:
 def _details(entry: CatalogEntry, active: set[str]) -> dict[str, Any]:
     """A candidate for the window and for Guide."""
     details: dict[str, Any] = {
+        "kind": entry.kind,
         "server": entry.server,
         "name": entry.name,
         "title": entry.title,
@@ -237,18 +238,17 @@ def _details(entry: CatalogEntry, active: set[str]) -> dict[str, Any]:
     match entry:
         case ToolDefinition():
             details |= {
-                "kind": "tool",
                 "identifier": entry.identifier,
                 "native_name": entry.native_name,
                 "required": _required(entry),
                 "loaded": entry.native_name in active,
             }
         case ResourceEntry():
-            details |= {"kind": "resource", "uri": entry.uri, "mime_type": entry.mime_type}
+            details |= {"uri": entry.uri, "mime_type": entry.mime_type}
         case TemplateEntry():
-            details |= {"kind": "template", "template": entry.template, "variables": list(entry.variables)}
+            details |= {"template": entry.template, "variables": list(entry.variables)}
         case PromptEntry():
-            details |= {"kind": "prompt"}
+            pass
     return details
 
 

@@ -33,7 +33,7 @@ import numpy as np
 import Stemmer
 import tantivy
 
-from desktop.catalog_entries import CatalogEntry, Kind, PromptEntry, ResourceEntry, TemplateEntry, ToolDefinition
+from desktop.catalog_entries import CatalogEntry, Kind, ToolDefinition
 from desktop.host.catalog_search import CatalogSearch
 from desktop.host.meanings import Meanings
 from desktop.host.search_words import name_words, texts_of
@@ -42,12 +42,6 @@ from tests.bench._measuring import report
 from tests.bench._reference_ranking import ReferenceRanking
 from tests.bench._search_sets import DATA, Catalog, Query, load, own_catalog, sets, tool
 
-KINDS: dict[type, Kind] = {
-    ToolDefinition: "tool",
-    ResourceEntry: "resource",
-    TemplateEntry: "template",
-    PromptEntry: "prompt",
-}
 #: Of a set, by its name: what recall at 1, 5 and 10 should be at least.
 FLOORS: dict[str, tuple[float, float, float]] = {
     "livemcp_route_judged": (57, 87, 91),
@@ -74,7 +68,7 @@ def deskhand(catalog: Catalog, meanings: Meanings | None = None) -> Ranking:
     search = CatalogSearch(meanings)
     parts: defaultdict[tuple[Kind, str], list[CatalogEntry]] = defaultdict(list)
     for entry in catalog.entries:
-        parts[KINDS[type(entry)], entry.server].append(entry)
+        parts[entry.kind, entry.server].append(entry)
     for (kind, server), entries in parts.items():
         search.replace(kind, server, entries, title=catalog.titles.get(server, ""))
     places = {id(entry): place for place, entry in enumerate(catalog.entries)}
@@ -343,7 +337,7 @@ def _refresh(entries: Sequence[CatalogEntry]) -> float:
     search = CatalogSearch()
     parts: defaultdict[tuple[Kind, str], list[CatalogEntry]] = defaultdict(list)
     for entry in entries:
-        parts[KINDS[type(entry)], entry.server].append(entry)
+        parts[entry.kind, entry.server].append(entry)
     for (kind, server), some in parts.items():
         search.replace(kind, server, some)
     search.rank("x", limit=1)

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from desktop.catalog_entries import (
     CatalogEntry,
-    Kind,
     PromptArgument,
     PromptEntry,
     ResourceEntry,
@@ -52,18 +51,12 @@ KEYWORDS = (
     "prefixItems",
     "additionalProperties",
 )
-KINDS: dict[type, Kind] = {
-    ToolDefinition: "tool",
-    ResourceEntry: "resource",
-    TemplateEntry: "template",
-    PromptEntry: "prompt",
-}
 
 
 def search_over(entries: list[CatalogEntry], title: str = "") -> CatalogSearch:
     search = CatalogSearch()
-    for key in dict.fromkeys((KINDS[type(entry)], entry.server) for entry in entries):
-        search.replace(*key, [each for each in entries if (KINDS[type(each)], each.server) == key], title=title)
+    for key in dict.fromkeys((entry.kind, entry.server) for entry in entries):
+        search.replace(*key, [each for each in entries if (each.kind, each.server) == key], title=title)
     return search
 
 

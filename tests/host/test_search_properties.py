@@ -45,18 +45,6 @@ ENTRIES = st.one_of(
 )
 
 
-def kind_of(entry: CatalogEntry) -> Kind:
-    match entry:
-        case ToolDefinition():
-            return "tool"
-        case ResourceEntry():
-            return "resource"
-        case TemplateEntry():
-            return "template"
-        case PromptEntry():
-            return "prompt"
-
-
 def key(entry: CatalogEntry) -> tuple[str, str, str]:
     """What a catalog has once: the host admits no second one."""
     match entry:
@@ -66,7 +54,7 @@ def key(entry: CatalogEntry) -> tuple[str, str, str]:
             name = entry.uri
         case TemplateEntry():
             name = entry.template
-    return kind_of(entry), entry.server, name
+    return entry.kind, entry.server, name
 
 
 CATALOGS = st.lists(ENTRIES, max_size=12, unique_by=key)
@@ -76,7 +64,7 @@ def search_over(entries: Sequence[CatalogEntry]) -> CatalogSearch:
     search = CatalogSearch()
     parts: dict[tuple[Kind, str], list[CatalogEntry]] = {}
     for entry in entries:
-        parts.setdefault((kind_of(entry), entry.server), []).append(entry)
+        parts.setdefault((entry.kind, entry.server), []).append(entry)
     for (kind, server), part in parts.items():
         search.replace(kind, server, part)
     return search
@@ -104,7 +92,7 @@ def test_nothing_of_another_server_or_kind_is_found(
 ) -> None:
     search = search_over(entries)
     for each in search.rank(query, server=server, kinds=kinds, limit=50):
-        assert (each.entry.server, kind_of(each.entry) in kinds) == (server, True)
+        assert (each.entry.server, each.entry.kind in kinds) == (server, True)
 
 
 @settings(max_examples=20, deadline=None)

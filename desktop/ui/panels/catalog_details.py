@@ -21,7 +21,7 @@ from desktop.ui.chat.widgets import CopyButton, ElidedLabel, SlimScrollBars, fla
 from desktop.ui.dialogs.form_schema import resolved
 from desktop.ui.labels import PlainLabel
 from desktop.ui.messages import tr
-from desktop.ui.panels.catalog_rows import identifier, kind_of, kind_word, label
+from desktop.ui.panels.catalog_rows import identifier, kind_word, label
 from desktop.visible_text import visible, visible_line
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class EntryDetails(QScrollArea):
         self._layout.addLayout(head)
         self._layout.addWidget(ElidedLabel(visible_line(identifier(entry), 2000), tone="muted", fixed_width_font=True))
         kind = self.tr("{kind} of {server}").format(
-            kind=kind_word(kind_of(entry)), server=visible_line(entry.server, _LONGEST_NAME)
+            kind=kind_word(entry.kind), server=visible_line(entry.server, _LONGEST_NAME)
         )
         self._layout.addWidget(ElidedLabel(kind, tone="muted"))
         self._add(age, tone="muted")

@@ -32,7 +32,7 @@ from desktop.ui.chat.widgets import SlimScrollBars, flat_button
 from desktop.ui.dialogs.run_tool import RunToolDialog
 from desktop.ui.labels import PlainLabel
 from desktop.ui.panels.catalog_details import EntryDetails
-from desktop.ui.panels.catalog_rows import CatalogDelegate, CatalogModel, kind_of, ordered
+from desktop.ui.panels.catalog_rows import CatalogDelegate, CatalogModel, ordered
 from desktop.visible_text import visible_line
 
 if TYPE_CHECKING:
@@ -307,7 +307,7 @@ class CatalogPanel(QWidget):
     def _show_details(self, index: QModelIndex) -> None:
         entry = self.model.entry(index)
         if entry is not None:
-            self.details.show_entry(entry, self._core.catalog.freshness(entry.server, kind_of(entry)))
+            self.details.show_entry(entry, self._core.catalog.freshness(entry.server, entry.kind))
             self.details.show()
             self.view.scrollTo(index)
 
@@ -356,4 +356,4 @@ def _filter_box(name: str) -> QComboBox:
 def _offered(entries: Sequence[CatalogEntry], kind: KindFilter, server: str | None) -> list[CatalogEntry]:
     """The entries of a kind and a server."""
     kinds = _KINDS[kind]
-    return [each for each in entries if kind_of(each) in kinds and server in (None, each.server)]
+    return [each for each in entries if each.kind in kinds and server in (None, each.server)]

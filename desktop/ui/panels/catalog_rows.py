@@ -26,18 +26,6 @@ _ICONS: dict[Kind, str] = {"tool": "tool", "resource": "resource", "template": "
 _ORDER: dict[Kind, int] = {"tool": 0, "resource": 1, "template": 2, "prompt": 3}
 
 
-def kind_of(entry: CatalogEntry) -> Kind:
-    match entry:
-        case ToolDefinition():
-            return "tool"
-        case ResourceEntry():
-            return "resource"
-        case TemplateEntry():
-            return "template"
-        case PromptEntry():
-            return "prompt"
-
-
 def kind_word(kind: Kind) -> str:
     return {
         "tool": tr("Tool"),
@@ -67,12 +55,12 @@ def label(entry: CatalogEntry) -> str:
 
 def key(entry: CatalogEntry) -> tuple[int, str, str]:
     """What makes it the same entry when lists were read anew."""
-    return _ORDER[kind_of(entry)], entry.server, identifier(entry)
+    return _ORDER[entry.kind], entry.server, identifier(entry)
 
 
 def ordered(entries: Sequence[CatalogEntry]) -> list[CatalogEntry]:
     """By server, kind and name: for a list that nothing ranks."""
-    return sorted(entries, key=lambda each: (each.server, _ORDER[kind_of(each)], each.name.casefold(), each.name))
+    return sorted(entries, key=lambda each: (each.server, _ORDER[each.kind], each.name.casefold(), each.name))
 
 
 class CatalogModel(QAbstractListModel):
@@ -114,7 +102,7 @@ class CatalogModel(QAbstractListModel):
                 )
             case Qt.ItemDataRole.AccessibleTextRole:
                 return tr("{name}, {kind} of {server}").format(
-                    name=label(entry), kind=kind_word(kind_of(entry)), server=visible_line(entry.server)
+                    name=label(entry), kind=kind_word(entry.kind), server=visible_line(entry.server)
                 )
         return None
 
@@ -147,7 +135,7 @@ class CatalogDelegate(QStyledItemDelegate):
         inner = area.adjusted(theme.SPACING, 0, -theme.SPACING, 0)
         upper = QRect(inner.left(), inner.top(), inner.width(), inner.height() // 2)
         mark = QRect(upper.left(), upper.bottom() - _ICON, _ICON, _ICON)
-        icons.icon(_ICONS[kind_of(entry)], "muted").paint(painter, QStyle.visualRect(direction, inner, mark))
+        icons.icon(_ICONS[entry.kind], "muted").paint(painter, QStyle.visualRect(direction, inner, mark))
         upper = upper.adjusted(_ICON + theme.SPACING, 0, 0, 0)
         lower = upper.translated(0, upper.height())
         leading = QStyle.visualAlignment(direction, Qt.AlignmentFlag.AlignLeft)
