@@ -2,7 +2,7 @@
 
 `CatalogSearch` holds what was found in each part of the catalog (a server's tools, say): a part that changed is analysed anew,
 the others are only joined again. That takes tens of milliseconds for thousands of entries: ``ServerCatalog`` does it in a
-thread. The ranking itself is ``search_index``, its words are ``search_words``.
+thread. A part is analysed by ``search_parts``, the ranking itself is ``search_index``, its words are ``search_words``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from rapidfuzz import fuzz, process
 
 from desktop.catalog_entries import CatalogEntry, Kind
 from desktop.host.meanings import Meanings, digest_of, text_of
-from desktop.host.search_index import Index, Part, Ranked, analyse
+from desktop.host.search_index import Index, Ranked
+from desktop.host.search_parts import Part, analyse
 from desktop.host.search_words import Analyser
 from desktop.host.sentence_encoder import Vectors
 

@@ -1,8 +1,7 @@
 """The index that searches of the catalog run on: BM25F over the fields of an entry, then a closer look at the best.
 
-Used by ``catalog_search`` alone. A `Part` is what was found in the texts of one part of the catalog; an `Index` joins parts. The
-settings did best on catalogs and queries of several sources; the surface around them is flat, so there is little to gain
-from turning them.
+Used by ``catalog_search`` alone. The settings did best on catalogs and queries of several sources; the surface around them is
+flat, so there is little to gain from turning them.
 """
 
 # pyright: reportUnknownMemberType=false
@@ -12,10 +11,9 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from array import array
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -25,26 +23,19 @@ import numpy.typing as npt
 from rapidfuzz import process
 from rapidfuzz.distance import OSA
 
-from desktop.catalog_entries import CatalogEntry, Kind, PromptEntry, ResourceEntry, TemplateEntry, ToolDefinition
+from desktop.catalog_entries import CatalogEntry, Kind
+from desktop.host.search_parts import FIELDS, NAME_WORDS, SERVER, Floats, Hashes, Integers, Part
 from desktop.host.search_words import Analyser, Word, texts_of
 
-Integers = npt.NDArray[np.int32]
-Floats = npt.NDArray[np.float32]
 Positions = npt.NDArray[np.intp]
-Hashes = npt.NDArray[np.int64]
 
 #: For each field of `texts_of`: how much a word there counts, and how much of that it loses in a long field. Labels count far
 #: more than descriptions, so that a description stuffed with words gains little.
 _WEIGHTS = np.array([3.0, 2.0, 1.5, 1.0, 0.5, 0.3], np.float32)
 _LENGTH_LOSS = np.array([0.3, 0.3, 0.0, 0.6, 0.7, 0.3], np.float32)
 _SATURATION = np.float32(0.9)
-_NAME, _SERVER = 0, 2
 #: What the fields are called where a result says why it was found.
 _FIELDS = ("name", "title", "server", "description", "parameters", "parameters")
-#: The first fields are labels; in the last ones a word counts once, however many parameters say it.
-_LABELS, _PARAMETERS = 3, 4
-#: Words of a name that are compared with the query's.
-_NAME_WORDS = 12
 #: Entries that are looked at closely. A search returns 50 at most.
 _CLOSE = 64
 #: Entries that are looked at for their meaning alone, and what the likest counts when the best by words counts 1.
@@ -81,73 +72,6 @@ class Ranked:
         return self.find_matched()
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A part of the catalog, analysed. A document is an entry by its place; a posting, a term in a document.
-
-    Postings are sorted by term, then by document.
-    """
-
-    entries: list[CatalogEntry]
-    title: str
-    terms: Integers
-    documents: Integers
-    counts: npt.NDArray[np.uint8]
-    """How often the term stands in each field, a row a posting."""
-    lengths: Floats
-    """Words of each field, a row a document."""
-    names: Integers
-    """The first terms of each name, a row a document, filled up with -1."""
-    labels: dict[str, int]
-    """Spellings in names, titles and server names, and their terms."""
-    spelled: Hashes
-    """Of each name whatever its style: of its words' spellings."""
-    selectors: Hashes
-    """Of the two texts that name the document exactly, a row a document; see `_selectors`."""
-
-
-def analyse(entries: Iterable[CatalogEntry], title: str, analyser: Analyser) -> Part:
-    """Analyses entries of one server, of one kind; at least one. `title` counts as a name of the server."""
-    ordered = sorted(entries, key=_name)
-    found = array("i")
-    lengths = np.zeros((len(ordered), len(_WEIGHTS)), np.int32)
-    names = np.full((len(ordered), _NAME_WORDS), -1, np.int32)
-    labels: dict[str, int] = {}
-    spelled = np.zeros(len(ordered), np.int64)
-    for document, entry in enumerate(ordered):
-        for field, text in enumerate(texts_of(entry)):
-            if field == _SERVER:
-                text = f"{text} {title}"
-            numbers = analyser.numbers(text)
-            if field >= _PARAMETERS:
-                numbers = list(dict.fromkeys(numbers))
-            found.extend(numbers)
-            lengths[document, field] = len(numbers)
-            if field < _LABELS:
-                spellings = [word.spelling for word in analyser.words(text)]
-                labels.update(zip(spellings, numbers, strict=True))
-                if field == _NAME:
-                    names[document, : len(numbers)] = numbers[:_NAME_WORDS]
-                    spelled[document] = hash(" ".join(spellings))
-    # No list of a posting each: building and sorting it would stop the event loop, which is in another thread.
-    documents, fields = np.divmod(np.repeat(np.arange(lengths.size), lengths.ravel()), len(_WEIGHTS))
-    keys, places = np.unique(np.array(found, np.int64) * len(ordered) + documents, return_inverse=True)
-    counts = np.bincount(places * len(_WEIGHTS) + fields, minlength=len(keys) * len(_WEIGHTS))
-    terms, documents = np.divmod(keys, len(ordered))
-    return Part(
-        ordered,
-        title,
-        terms.astype(np.int32),
-        documents.astype(np.int32),
-        np.minimum(counts, 255).astype(np.uint8).reshape(-1, len(_WEIGHTS)),
-        lengths.astype(np.float32),
-        names,
-        labels,
-        spelled,
-        np.array([[hash(text) for text in _selectors(entry)] for entry in ordered], np.int64).reshape(-1, 2),
-    )
-
-
 class Index:
     """The postings of all parts joined, with what each adds to an entry's score. Never changed: a new one replaces it."""
 
@@ -163,7 +87,7 @@ class Index:
         self._terms: Mapping[str, int] = analyser.terms
         self._titles = {(kind, server): part.title for kind, server, part in joined}
         self._entries = [entry for _, _, part in joined for entry in part.entries]
-        self._names = np.concatenate([np.empty((0, _NAME_WORDS), np.int32), *(part.names for _, _, part in joined)])
+        self._names = np.concatenate([np.empty((0, NAME_WORDS), np.int32), *(part.names for _, _, part in joined)])
         self._spelled = _sorted([part.spelled for _, _, part in joined])
         self._selectors = _sorted([part.selectors.ravel() for _, _, part in joined])
         self._labels: dict[str, int] = {}
@@ -174,7 +98,7 @@ class Index:
         for spelling in self._spellings:
             self._by_length[len(spelling)].append(spelling)
 
-        lengths = np.concatenate([np.empty((0, len(_WEIGHTS)), np.float32), *(part.lengths for _, _, part in joined)])
+        lengths = np.concatenate([np.empty((0, FIELDS), np.float32), *(part.lengths for _, _, part in joined)])
         average = lengths.sum(axis=0) / max(len(lengths), 1)
         weights = _WEIGHTS / (1 - _LENGTH_LOSS + _LENGTH_LOSS * lengths / np.where(average > 0, average, 1))
         numbers = np.concatenate([np.empty(0, np.int32), *(part.terms for _, _, part in joined)])
@@ -184,7 +108,7 @@ class Index:
                 *(part.documents + np.int32(offset) for (_, _, part), offset in zip(joined, offsets, strict=False)),
             ]
         )
-        counts = np.concatenate([np.empty((0, len(_WEIGHTS)), np.uint8), *(part.counts for _, _, part in joined)])
+        counts = np.concatenate([np.empty((0, FIELDS), np.uint8), *(part.counts for _, _, part in joined)])
         frequency = np.einsum("ij,ij->i", counts, np.take(weights, documents, axis=0))
         held_by = np.bincount(numbers, minlength=len(self._terms))
         rarity = np.log1p((len(self._entries) - held_by + 0.5) / (held_by + 0.5)).astype(np.float32)
@@ -252,7 +176,7 @@ class Index:
         """See `Ranked.matched`. Analyses the entry again: only the few that are returned need it."""
         entry = self._entries[place]
         title = next(self._titles[kind, server] for kind, server, places in self._ranges if place < places.stop)
-        texts = [f"{text} {title}" if field == _SERVER else text for field, text in enumerate(texts_of(entry))]
+        texts = [f"{text} {title}" if field == SERVER else text for field, text in enumerate(texts_of(entry))]
         held = [set(self._analyser.numbers(text)) for text in texts]
         reasons: dict[str, str] = {}
         for word, answer in zip(words, answers, strict=True):
@@ -392,27 +316,3 @@ def _highest(scores: Floats) -> Positions:
             least = np.partition(values, -_CLOSE)[-_CLOSE]
             return found[values >= least][: 4 * _CLOSE]
     return np.flatnonzero(scores > 0)
-
-
-def _name(entry: CatalogEntry) -> str:
-    match entry:
-        case ToolDefinition() | PromptEntry():
-            return entry.name
-        case ResourceEntry():
-            return entry.uri
-        case TemplateEntry():
-            return entry.template
-
-
-def _selectors(entry: CatalogEntry) -> tuple[str, str]:
-    """The two texts that name an entry exactly: in small letters where case doesn't matter, after a ``=`` where it does."""
-    match entry:
-        case ToolDefinition():
-            return entry.identifier.casefold(), entry.native_name.casefold()
-        case PromptEntry():
-            text = f"{entry.server}.{entry.name}".casefold()
-        case ResourceEntry():
-            text = f"={entry.uri}"
-        case TemplateEntry():
-            text = f"={entry.template}"
-    return text, text
