@@ -25,7 +25,7 @@ from rapidfuzz.distance import OSA
 
 from desktop.catalog_entries import CatalogEntry, Kind
 from desktop.host.search_parts import FIELDS, NAME_WORDS, SERVER, Floats, Hashes, Integers, Part
-from desktop.host.search_words import Analyser, Word, texts_of
+from desktop.host.search_words import Analyser, Word, name_words, texts_of
 
 Positions = npt.NDArray[np.intp]
 
@@ -119,9 +119,11 @@ class Index:
         self._starts = np.concatenate([[0], np.cumsum(held_by)])
 
     def named(self, text: str, kinds: frozenset[Kind] | None, server: str | None) -> list[CatalogEntry]:
-        """The entries that a text names exactly."""
+        """The entries that a text names exactly; of stop words alone it is the name of those that have that very name."""
         wanted = self._wanted(kinds, server)
         places = {place for name in (text.casefold(), f"={text}") for place in _equal(self._selectors, name) // 2}
+        if (words := name_words(text)) and not self._analyser.words(text):
+            places |= set(_equal(self._spelled, " ".join(words)))
         return [self._entries[place] for place in sorted(places) if wanted is None or wanted[place]]
 
     def rank(

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from desktop.catalog_entries import CatalogEntry, PromptEntry, ResourceEntry, TemplateEntry, ToolDefinition
-from desktop.host.search_words import Analyser, texts_of
+from desktop.host.search_words import Analyser, name_words, texts_of
 
 Integers = npt.NDArray[np.int32]
 Floats = npt.NDArray[np.float32]
@@ -50,7 +50,7 @@ class Part:
     labels: dict[str, int]
     """Spellings in names, titles and server names, and their terms."""
     spelled: Hashes
-    """Of each name whatever its style: of its words' spellings."""
+    """Of each name whatever its style: of its words' spellings, and of a name of stop words alone, of these."""
     selectors: Hashes
     """Of the two texts that name the document exactly, a row a document; see `_selectors`."""
 
@@ -77,7 +77,7 @@ def analyse(entries: Iterable[CatalogEntry], title: str, analyser: Analyser) -> 
                 labels.update(zip(spellings, numbers, strict=True))
                 if field == NAME:
                     names[document, : len(numbers)] = numbers[:NAME_WORDS]
-                    spelled[document] = hash(" ".join(spellings))
+                    spelled[document] = hash(" ".join(spellings or name_words(text)))
     # No list of a posting each: building and sorting it would stop the event loop, which is in another thread.
     documents, fields = np.divmod(np.repeat(np.arange(lengths.size), lengths.ravel()), FIELDS)
     keys, places = np.unique(np.array(found, np.int64) * len(ordered) + documents, return_inverse=True)

@@ -374,3 +374,15 @@ def test_of_names_that_differ_in_style_alone_the_typed_one_comes_first() -> None
         search.replace("tool", server, [tool(server, name, "Lists tables")])
     for name in ("list_tables", "list-tables", "LISTTABLES", "listTables"):
         assert search.rank(name, limit=1)[0].entry.name.casefold() == name.casefold()
+
+
+def test_a_name_of_stop_words_alone_is_found_by_itself_in_any_style_and_by_nothing_less() -> None:
+    search = CatalogSearch()
+    search.replace(
+        "tool", "a", [tool("a", "do_it", "Does it"), tool("a", "use", "Uses it"), tool("a", "print", "Prints")]
+    )
+    for name in ("do_it", "do it", "DoIt"):
+        assert [each.entry.name for each in search.rank(name, limit=5)] == ["do_it"]
+    for query in ("do", "it", "the MCP tools", "do it now please", "!!"):
+        assert "do_it" not in [each.entry.name for each in search.rank(query, limit=5)]
+    assert search.rank("do it", server="b", limit=5) == []
