@@ -24,7 +24,8 @@ from desktop.ui.dialogs.confirmation import _Confirmation
 from desktop.ui.dialogs.log_dialog import LogDialog
 from desktop.ui.dialogs.server_editor import ServerEditor
 from desktop.ui.panels.server_details import command_lines
-from desktop.ui.panels.servers_panel import FaultRow, ServerRow, ServersPanel
+from desktop.ui.panels.server_rows import FaultRow, ServerRow
+from desktop.ui.panels.servers_panel import ServersPanel
 from tests.servers.running import friendly, hostile, http_server
 from tests.ui.person import button, click, entries, opened, seen, until, windows, write_servers
 
