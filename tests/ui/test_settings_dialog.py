@@ -27,15 +27,10 @@ from desktop.catalog_entries import ToolDefinition
 from desktop.core import Core
 from desktop.log import redacted
 from desktop.ui import model_menu
-from desktop.ui.dialogs import settings_dialog
+from desktop.ui.dialogs import models_page
 from desktop.ui.dialogs.confirmation import _Confirmation
-from desktop.ui.dialogs.settings_dialog import (
-    AppearancePage,
-    ApprovalsPage,
-    ModelsPage,
-    SettingsDialog,
-    StoredFilesPage,
-)
+from desktop.ui.dialogs.models_page import ModelsPage
+from desktop.ui.dialogs.settings_dialog import AppearancePage, ApprovalsPage, SettingsDialog, StoredFilesPage
 from desktop.ui.model_menu import ModelMenu
 from tests.fakes.model_server import ModelServer
 from tests.ui.person import button, click, opened, seen, until, windows
@@ -57,7 +52,7 @@ def window() -> QWidget:
 @pytest.fixture(autouse=True)
 def no_local_models(monkeypatch: pytest.MonkeyPatch) -> None:
     """What runs on the machine of the test doesn't matter."""
-    for module in (model_menu, settings_dialog):
+    for module in (model_menu, models_page):
         monkeypatch.setattr(module, "find_local_models", partial(find_local_models, ()))
 
 
@@ -161,7 +156,7 @@ async def test_models_of_this_computer_are_found(core: Core, window: QWidget, mo
     async with ModelServer([], models=["llama"]) as server:
         port = int(server.address.rpartition(":")[2].partition("/")[0])
         find = partial(find_local_models, [LocalServer("Test server", port)])
-        monkeypatch.setattr(settings_dialog, "find_local_models", find)
+        monkeypatch.setattr(models_page, "find_local_models", find)
         monkeypatch.setattr(model_menu, "find_local_models", find)
         page = await models(core, window)
         combo = page.findChildren(QComboBox)[0]
