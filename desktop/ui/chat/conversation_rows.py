@@ -22,7 +22,7 @@ from PySide6.QtCore import (
 from PySide6.QtGui import QColor, QFont, QPainter, QPalette
 from PySide6.QtWidgets import QStyle, QStyledItemDelegate, QStyleOptionViewItem
 
-from desktop.ui import theme
+from desktop.ui import list_rows, theme
 from desktop.ui.chat.widgets import plain_tool_tip
 from desktop.visible_text import visible_line
 
@@ -154,16 +154,7 @@ class ConversationDelegate(QStyledItemDelegate):
             painter.drawText(text.adjusted(0, 0, 0, -4), leading | Qt.AlignmentFlag.AlignBottom, str(index.data()))
             painter.restore()
             return
-        ground = area.adjusted(0, 1, 0, -1)
-        painter.setPen(Qt.PenStyle.NoPen)
-        if state & QStyle.StateFlag.State_Selected or state & QStyle.StateFlag.State_MouseOver:
-            selected = bool(state & QStyle.StateFlag.State_Selected)
-            painter.setBrush(QColor(colors.selected if selected else colors.hover))
-            painter.drawRoundedRect(ground, 6, 6)
-        if state & QStyle.StateFlag.State_HasFocus:
-            painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.setPen(palette.color(QPalette.ColorRole.Highlight))
-            painter.drawRoundedRect(ground.adjusted(0, 0, -1, -1), 6, 6)
+        list_rows.draw_ground(painter, area, state, palette)
         mark = {"waiting": colors.warning, "running": colors.running}.get(str(index.data(Role.STATE)))
         if mark is not None:
             right_to_left = option.direction == Qt.LayoutDirection.RightToLeft  # type: ignore[attr-defined]

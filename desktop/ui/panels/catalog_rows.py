@@ -13,7 +13,7 @@ from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPalette
 from PySide6.QtWidgets import QStyle, QStyledItemDelegate, QStyleOptionViewItem
 
 from desktop.catalog_entries import CatalogEntry, Kind, PromptEntry, ResourceEntry, TemplateEntry, ToolDefinition
-from desktop.ui import icons, theme
+from desktop.ui import icons, list_rows, theme
 from desktop.ui.chat.widgets import plain_tool_tip
 from desktop.ui.messages import tr
 from desktop.visible_text import visible_line
@@ -122,16 +122,7 @@ class CatalogDelegate(QStyledItemDelegate):
         direction: Qt.LayoutDirection = option.direction  # type: ignore[attr-defined]
         painter.save()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        ground = area.adjusted(0, 1, 0, -1)
-        selected = bool(state & QStyle.StateFlag.State_Selected)
-        if selected or state & QStyle.StateFlag.State_MouseOver:
-            painter.setPen(Qt.PenStyle.NoPen)
-            painter.setBrush(QColor(colors.selected if selected else colors.hover))
-            painter.drawRoundedRect(ground, 6, 6)
-        if state & QStyle.StateFlag.State_HasFocus:
-            painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.setPen(palette.color(QPalette.ColorRole.Highlight))
-            painter.drawRoundedRect(ground.adjusted(0, 0, -1, -1), 6, 6)
+        list_rows.draw_ground(painter, area, state, palette)
         inner = area.adjusted(theme.SPACING, 0, -theme.SPACING, 0)
         upper = QRect(inner.left(), inner.top(), inner.width(), inner.height() // 2)
         mark = QRect(upper.left(), upper.bottom() - _ICON, _ICON, _ICON)
