@@ -1,4 +1,5 @@
-"""A projected schema as Google takes it: OpenAPI's small share of JSON Schema. Used by ``schema_projection.py`` alone.
+"""A projected schema as Google takes it: OpenAPI's small share of JSON Schema; and a schema as an object without alternatives,
+which other providers want at the root, too. Used by ``schema_projection.py`` alone.
 
 litellm turns type names and null alternatives into Google's form and drops keywords that Google has not. It also takes every
 schema without a type for an object, drops all that stands beside alternatives, and ``allOf`` whole: none of these is left here.

@@ -54,7 +54,7 @@ class ReferenceRanking:
     def rank(self, query: str, limit: int) -> list[tuple[CatalogEntry, float]]:
         exact = [entry for entry in self._entries if _names(query.strip(), entry)]
         if exact:
-            return [(entry, math.inf) for entry in sorted(exact, key=self._id)[:limit]]
+            return [(entry, math.inf) for entry in sorted(exact, key=self._id)[: limit if self._mixed else 1]]
         scores: defaultdict[int, float] = defaultdict(float)
         matched: defaultdict[int, set[str]] = defaultdict(set)
         for word in tokens(query):

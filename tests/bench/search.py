@@ -304,15 +304,25 @@ def speed(folder: Path | None) -> None:
 
 
 def _times(ranking: Ranking, index: Any, queries: Sequence[str]) -> dict[str, list[float]]:
-    """Seconds of each query, the engines one after the other so that all see the same machine."""
+    """Seconds of each query, from its text to the ten best, the engines one after the other so that all see the same machine."""
     stem = Stemmer.Stemmer("english").stemWords
+
+    def words(query: str) -> list[str]:
+        return [word for word in stem(_split(query).split()) if word in index.vocab_dict]
+
+    def retrieved(query: str) -> None:
+        if known := words(query):
+            index.retrieve([known], k=10, show_progress=False)
+
+    def scored(query: str) -> None:
+        if known := words(query):
+            _top_k(index.get_scores(known))
+
+    engines = {"deskhand": lambda query: ranking(query, 10), "retrieve": retrieved, "top_k": scored}
     times: defaultdict[str, list[float]] = defaultdict(list)
     for query in [*queries] * 3:
-        words = [word for word in stem(_split(query).split()) if word in index.vocab_dict]
-        times["deskhand"].append(_seconds(lambda query=query: ranking(query, 10)))
-        if words:
-            times["retrieve"].append(_seconds(lambda words=words: index.retrieve([words], k=10, show_progress=False)))
-            times["top_k"].append(_seconds(lambda words=words: _top_k(index.get_scores(words))))
+        for name, engine in engines.items():
+            times[name].append(_seconds(partial(engine, query)))
     return times
 
 
