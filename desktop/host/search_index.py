@@ -41,6 +41,8 @@ _CLOSE = 64
 #: Entries that are looked at for their meaning alone, and what the likest counts when the best by words counts 1.
 _NEAREST = 50
 _LIKENESS = 1.5
+#: Of the likest's likeness; below it an entry has to be found by its words.
+_NEAR_ENOUGH = 0.6
 #: Of the highest score, tried in turn: what so many entries are above need not be looked for among all that have any.
 _SHARES = (0.5, 0.2, 0.0)
 #: Words of a query that are looked up: somebody may paste a page.
@@ -301,9 +303,10 @@ def _with_likeness(
     """The entries found by words and those nearest in meaning, with scores of which each is a part."""
     if wanted is not None:
         like = np.where(wanted, like, np.float32(-1))
+    likest = max(float(like.max()), 1e-6)
     nearest = np.argpartition(-like, min(_NEAREST, len(like)) - 1)[:_NEAREST]
-    every = np.union1d(close, nearest[like[nearest] > 0])
-    scores = _LIKENESS * like[every] / max(float(like.max()), 1e-6)
+    every = np.union1d(close, nearest[like[nearest] > _NEAR_ENOUGH * likest])
+    scores = _LIKENESS * like[every] / likest
     scores[np.searchsorted(every, close)] += found / found.max()
     return every, scores.astype(np.float32)
 

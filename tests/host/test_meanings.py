@@ -86,6 +86,10 @@ def test_until_all_is_encoded_the_ranking_is_that_of_the_words(
     assert names(found, PARAPHRASE) == names(by_words, PARAPHRASE) == ["room", "play_song"]
 
 
+def test_what_is_like_a_query_in_neither_words_nor_meaning_is_not_found(vectors: Meanings) -> None:
+    assert names(encoded(search(vectors), vectors), "erase a file") == ["remove_file"]
+
+
 @pytest.mark.parametrize("query", ["play_song", "playSong", "desk.play_song", "plai song", "wether"])
 def test_a_typed_name_stays_first(vectors: Meanings, query: str) -> None:
     assert names(encoded(search(vectors), vectors), query)[0] == names(search(None), query)[0]
