@@ -87,7 +87,7 @@ def test_until_all_is_encoded_the_ranking_is_that_of_the_words(
 
 
 def test_what_is_like_a_query_in_neither_words_nor_meaning_is_not_found(vectors: Meanings) -> None:
-    assert names(encoded(search(vectors), vectors), "erase a file") == ["remove_file"]
+    assert names(encoded(search(vectors), vectors), "delete") == ["remove_file"]
 
 
 @pytest.mark.parametrize("query", ["play_song", "playSong", "desk.play_song", "plai song", "wether"])
