@@ -6,6 +6,7 @@ asyncio keeps only weak references to tasks, and an error in one that nobody awa
 from __future__ import annotations
 
 import asyncio
+import weakref
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
@@ -17,6 +18,8 @@ from desktop.ui import error_box
 Result = TypeVar("Result")
 
 _running: set[asyncio.Task[Any]] = set()
+#: Loops of programs that end: what a late timer or notice starts there is cancelled at once.
+_ending: weakref.WeakSet[asyncio.AbstractEventLoop] = weakref.WeakSet()
 
 
 def start(coroutine: Coroutine[Any, Any, Result], *, on_error: QWidget | None = None) -> asyncio.Task[Result]:
@@ -25,7 +28,10 @@ def start(coroutine: Coroutine[Any, Any, Result], *, on_error: QWidget | None = 
     `on_error` is the widget that the task works for: an error belongs to its window, and a task whose widget is deleted is
     cancelled. Being cancelled is no error.
     """
-    task = asyncio.get_running_loop().create_task(coroutine)
+    loop = asyncio.get_running_loop()
+    task = loop.create_task(coroutine)
+    if loop in _ending:
+        task.cancel()
     _running.add(task)
 
     def cancel() -> None:
@@ -46,7 +52,11 @@ def start(coroutine: Coroutine[Any, Any, Result], *, on_error: QWidget | None = 
 
 
 async def end(time_limit: float) -> None:
-    """Cancels what was started and waits for it, at most that many seconds. For the end of the program."""
+    """Cancels what was started, and what is started from now on, and waits for it, at most that many seconds.
+
+    For the end of the program: a list that reads itself anew would find its files closed.
+    """
+    _ending.add(asyncio.get_running_loop())
     own = asyncio.current_task()
     left = {task for task in _running if task is not own}
     for task in left:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import pytestqt.plugin
 from anyio.pytest_plugin import get_runner
 from PySide6.QtCore import QEvent, QObject, Qt
 from PySide6.QtWidgets import QAbstractButton, QAbstractSpinBox, QApplication, QLabel, QLineEdit
@@ -19,6 +20,9 @@ from desktop.ui.chat.answers import PersonAnswers
 from desktop.ui.event_loop import EventLoop
 
 HERE = Path(__file__).parent
+
+# pytest-qt would handle Qt's events between a test's parts too, where no loop runs: a timer that is due then could start no task.
+pytestqt.plugin._process_events = lambda: None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -174,6 +174,9 @@ async def test_the_end_cancels_what_was_started_and_waits_a_bounded_time() -> No
     assert not stubborn_task.done()
     released.set()
     await stubborn_task
+    late = tasks.start(asyncio.sleep(3600))
+    await asyncio.wait([late], timeout=5)
+    assert late.cancelled()
 
 
 class Question(QDialog):
