@@ -122,6 +122,8 @@ CATALOGUE: dict[str, tuple[str, str]] = {
     "resource_not_found": ("The server has no such resource.", "Search with `query` for the exact URI."),
     "resources_unsupported": ("The server offers no resources.", ""),
     "prompts_unsupported": ("The server offers no prompts.", ""),
+    "prompt_not_found": ("The server has no such prompt.", "Refresh the server's prompts."),
+    "prompt_too_large": ("The prompt is too large to be used: {reason}.", "Choose other arguments, if it has any."),
     "prompt_invalid": ("The server refused the prompt's name or arguments.", "Refresh the server's prompts."),
     "elicitation_required": ("The server asks for an answer on a web page first.", ""),
     "completion_invalid": ("The completion request is not valid.", "Name a variable of the server's template."),

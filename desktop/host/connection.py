@@ -23,6 +23,7 @@ from mcp_types import (
     LoggingMessageNotification,
     Prompt,
     PromptListChangedNotification,
+    PromptReference,
     ReadResourceResult,
     Resource,
     ResourceListChangedNotification,
@@ -221,16 +222,18 @@ class Connection:
         return result
 
     async def complete(
-        self, template: str, argument_name: str, value: str, context: Mapping[str, str] | None = None
+        self,
+        reference: ResourceTemplateReference | PromptReference,
+        argument_name: str,
+        value: str,
+        context: Mapping[str, str] | None = None,
     ) -> Completion:
-        """Values the server suggests for a variable of a resource template, given those of others."""
+        """Values the server suggests for a template's variable or a prompt's argument, given those of others."""
         await self._require("complete", lambda capabilities: capabilities.completions, "completions_unsupported")
         argument = {"name": argument_name, "value": value}
         result = await self._ask(
             "complete",
-            lambda client: client.complete(
-                ResourceTemplateReference(uri=template), argument, dict(context) if context else None
-            ),
+            lambda client: client.complete(reference, argument, dict(context) if context else None),
         )
         return result.completion
 

@@ -219,6 +219,16 @@ def _sentences() -> dict[str, tuple[str, str, str]]:
         "completion_invalid": (tr("Completion not valid"), tr("The server has no such value to complete."), ""),
         "completions_unsupported": (tr("No completions"), tr("The server offers no completions."), ""),
         "prompts_unsupported": (tr("No prompts"), tr("The server offers no prompts."), ""),
+        "prompt_not_found": (
+            tr("No such prompt"),
+            tr("The server has no such prompt."),
+            tr("It may have been removed; refresh the server's prompts."),
+        ),
+        "prompt_too_large": (
+            tr("Prompt too large"),
+            tr("The prompt is too large to be used: {reason}."),
+            tr("Choose other arguments, if it has any."),
+        ),
         "prompt_invalid": (
             tr("Prompt refused"),
             tr("The server refused the prompt's name or arguments."),

@@ -293,3 +293,51 @@ async def test_nothing_but_values_total_and_whether_there_are_more_is_kept_of_a_
     servers = start(s=scripted(resources_templates_list=templates, completion_complete=completion))
     answer = await servers.access.complete("s", "x://{y}", "y", "", {})
     assert answer.model_dump(by_alias=True, exclude_none=True) == {"values": ["a"], "total": 9, "hasMore": True}
+
+
+# Prompts
+
+
+async def test_a_prompt_is_fetched_with_its_arguments(start: Start) -> None:
+    servers = start(notes=friendly())
+    result = await servers.access.prompt("notes", "travel", {"country": "Italy", "city": ""})
+    assert [message.content.text for message in result.messages] == ["Plan 3 days in , Italy."]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        ({"country": "Italy"}, "city is required"),
+        ({"country": "Italy", "city": "Rome", "pace": "slow"}, "the prompt has no argument pace"),
+        ({"country": "Italy", "city": "R" * 4097}, "city has more than 4,096 characters"),
+    ],
+)
+async def test_arguments_that_a_prompt_does_not_take_are_refused_before_it_is_fetched(
+    start: Start, tmp_path: Path, arguments: dict[str, str], reason: str
+) -> None:
+    record = tmp_path / "record.jsonl"
+    prompts = {
+        "prompts": [
+            {"name": "travel", "arguments": [{"name": name, "required": True} for name in ("country", "city")]},
+        ]
+    }
+    servers = start(s=scripted(prompts_list=prompts, record=str(record)))
+    with pytest.raises(AssistantError) as caught:
+        await servers.access.prompt("s", "travel", arguments)
+    assert (caught.value.diagnostic.code, caught.value.diagnostic.values["reason"]) == ("arguments_invalid", reason)
+    received = [json.loads(line)["method"] for line in record.read_text().splitlines()]
+    assert "prompts/list" in received and "prompts/get" not in received
+
+
+async def test_a_prompt_that_a_server_has_not_is_not_asked_for(start: Start) -> None:
+    servers = start(notes=friendly())
+    assert await failure(servers.access.prompt("notes", "none", {})) == ("prompt_not_found", "notes")
+    assert await failure(servers.access.complete_prompt("notes", "none", "a", "", {})) == ("prompt_not_found", "notes")
+
+
+async def test_an_argument_of_a_prompt_is_completed_with_what_is_chosen_already(start: Start) -> None:
+    servers = start(notes=friendly())
+    ask = servers.access.complete_prompt
+    assert (await ask("notes", "travel", "city", "k", {"country": "Japan"})).values == ["Kyoto"]
+    assert await failure(ask("notes", "travel", "street", "", {})) == ("completion_invalid", "notes")
+    assert await failure(ask("notes", "travel", "city", "v" * 4097, {})) == ("completion_invalid", "notes")

@@ -15,6 +15,7 @@ import psutil
 import pytest
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
+from mcp_types import ResourceTemplateReference
 
 from desktop.errors import AssistantError
 from desktop.host import lifecycle, sdk_client
@@ -73,7 +74,9 @@ async def test_everything_a_server_offers_can_be_listed_and_used(make: MakeConne
     assert connection.state.title == "Friendly server"
     read = await connection.read_resource("notes://today")
     assert read.contents[0].text == "Buy milk.\nCall Ann."  # type: ignore[union-attr]
-    completion = await connection.complete("cities://{country}/{city}", "city", "", {"country": "Japan"})
+    completion = await connection.complete(
+        ResourceTemplateReference(uri="cities://{country}/{city}"), "city", "", {"country": "Japan"}
+    )
     assert completion.values == ["Kyoto", "Osaka", "Tokyo"]
     prompt = await connection.get_prompt("greeting", {"name": "Ann"})
     assert prompt.messages[0].content.text == "Greet Ann in a friendly tone."  # type: ignore[union-attr]
@@ -108,7 +111,10 @@ async def test_a_server_that_offers_a_kind_not_at_all_has_none_of_it(make: MakeC
     connection = make(scripted(initialize=capabilities))
     assert (await connection.list_tools(), await connection.list_prompts()) == ([], [])
     assert await failure(connection.read_resource("a://b")) == "resources_unsupported"
-    assert await failure(connection.complete("a://{b}", "b", "")) == "completions_unsupported"
+    assert (
+        await failure(connection.complete(ResourceTemplateReference(uri="a://{b}"), "b", ""))
+        == "completions_unsupported"
+    )
     assert await failure(connection.get_prompt("a")) == "prompts_unsupported"
     declares_but_has_not = make(scripted(), name="other")
     assert await declares_but_has_not.list_resource_templates() == []
