@@ -161,7 +161,34 @@ class Form:
     kind: Literal["form"] = "form"
 
 
-Part = Text | Reasoning | Image | Notice | ToolCall | Choice | Form
+@dataclass(slots=True)
+class PromptMessage:
+    """A message of a server's prompt: a text, an image, or what can't be sent to a model."""
+
+    role: Role
+    """Whom the server has say it; never a turn of the conversation."""
+    text: str = ""
+    uri: str = ""
+    """Of an embedded or linked resource."""
+    image: Image | None = None
+    left_out: str = ""
+    """Names content that is not sent, such as ``audio/wav, 1,024 bytes``."""
+
+
+@dataclass(slots=True)
+class Prompt:
+    """A server's prompt that the person chose, exactly as it was shown to them (``prompts.py``)."""
+
+    server: str
+    name: str
+    title: str
+    arguments: dict[str, str]
+    description: str
+    messages: list[PromptMessage]
+    kind: Literal["prompt"] = "prompt"
+
+
+Part = Text | Reasoning | Image | Notice | ToolCall | Choice | Form | Prompt
 
 
 @dataclass(slots=True)
@@ -272,8 +299,15 @@ def part_from_json(content: Mapping[str, Any]) -> Part | None:
             return _make(Choice, content, options=[_make(ChoiceOption, each) for each in content["options"]])
         case "form":
             return _make(Form, content)
+        case "prompt":
+            return _make(Prompt, content, messages=[_prompt_message(each) for each in content["messages"]])
         case _:
             return None
+
+
+def _prompt_message(content: Mapping[str, Any]) -> PromptMessage:
+    image = content.get("image")
+    return _make(PromptMessage, content, image=_make(Image, image) if image else None)
 
 
 def _output(content: Mapping[str, Any] | None) -> ToolOutput | None:

@@ -12,7 +12,8 @@ import re
 from collections.abc import Collection, Sequence
 from typing import Any, cast
 
-from desktop.assistant.conversation import Image, Message, Text, ToolCall
+from desktop.assistant import prompts
+from desktop.assistant.conversation import Image, Message, Prompt, Text, ToolCall
 from desktop.assistant.language_model import ModelRequest, ToolSpec
 from desktop.assistant.schema_projection import Dialect, projected
 
@@ -90,9 +91,20 @@ def _sendable(value: Any) -> Any:
 
 
 def _of_user(message: Message, images: bool) -> list[dict[str, Any]]:
-    content = [_text(part.text) for part in message.parts if isinstance(part, Text)]
-    content += _images([part for part in message.parts if isinstance(part, Image)], images)
-    return _user(content)
+    texts: list[dict[str, Any]] = []
+    pictures: list[Image] = []
+    for part in message.parts:
+        match part:
+            case Prompt():
+                texts.append(_text(prompts.for_model(part)))
+                pictures += prompts.images(part)
+            case Text():
+                texts.append(_text(part.text))
+            case Image():
+                pictures.append(part)
+            case _:
+                pass
+    return _user(texts + _images(pictures, images))
 
 
 def _of_assistant(

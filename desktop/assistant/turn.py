@@ -19,6 +19,7 @@ from desktop.assistant.conversation import (
     Message,
     Notice,
     Part,
+    Prompt,
     Reasoning,
     Text,
     ToolCall,
@@ -173,7 +174,8 @@ class _Turn:
             self._make_whole(message)
         said = Message("user", list(parts))
         if not self._conversation.title:
-            self._conversation.title = one_line(said.text, _TITLE_LIMIT)
+            prompt = next((part.title or part.name for part in said.parts if isinstance(part, Prompt)), "")
+            self._conversation.title = one_line(said.text or prompt, _TITLE_LIMIT)
         self._save(self._conversation.add(said))
         return said
 
