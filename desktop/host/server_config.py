@@ -37,7 +37,12 @@ class ServerDefinition:
     env: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     """As written, with its references."""
     cwd: str | None = None
-    """Absolute; None: the folder Deskhand runs in."""
+    """Absolute; None: `folder`."""
+    folder: str | None = None
+    """Where it runs without a `cwd`: the open folder, for instance; None: the folder Deskhand runs in. It comes with the
+    situation, so neither the server's identity nor the consent to its command depends on it."""
+    workspace: str | None = None
+    """The folder whose own file defines the server; None: the person's file. Each has secrets of its own."""
     url: str = ""
     headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     """As written, with its references."""

@@ -41,15 +41,16 @@ class JsonObject(dict[str, Any]):
             self.repeated = {key for key in self if keys.count(key) > 1}
 
 
-def definition_of(name: str, entry: object, environ: Mapping[str, str] | None) -> ServerDefinition:
-    """Checks an entry. Raises Invalid. Without `environ`, variables are taken to be set."""
+def definition_of(name: str, entry: object, environ: Mapping[str, str] | None, base: str = "") -> ServerDefinition:
+    """Checks an entry. Raises Invalid. Without `environ`, variables are taken to be set; relative paths begin in the folder
+    `base`, or in Deskhand's."""
     if not _NAME.fullmatch(name):
         raise Invalid("", "its name must be 1 to 80 letters, digits, _ and -, the first a letter or digit")
     if name == BUILTIN_NAME:
         raise Invalid("", "its name is that of the built-in server")
     if not isinstance(entry, dict):
         raise Invalid("", "it is not an object")
-    fields = _Fields(cast("dict[str, Any]", entry), environ)
+    fields = _Fields(cast("dict[str, Any]", entry), environ, base)
     if isinstance(entry, JsonObject) and entry.repeated:
         raise Invalid(_shown(min(entry.repeated)), "it is given twice")
     urls = [key for key in _URL_FIELDS if key in fields.entry]
@@ -100,9 +101,10 @@ def definition_of(name: str, entry: object, environ: Mapping[str, str] | None) -
 class _Fields:
     """The fields of an entry, each checked as it is taken. All raise Invalid with the field's name."""
 
-    def __init__(self, entry: dict[str, Any], environ: Mapping[str, str] | None) -> None:
+    def __init__(self, entry: dict[str, Any], environ: Mapping[str, str] | None, base: str) -> None:
         self.entry = entry
         self._environ = environ
+        self._base = base
 
     def text(self, key: str, *, default: str | None = None) -> str:
         if key not in self.entry and default is not None:
@@ -139,10 +141,10 @@ class _Fields:
         return value / 1000
 
     def path(self, key: str) -> str | None:
-        """An absolute path; ``~`` is the person's home, and a relative one begins in Deskhand's folder."""
+        """An absolute path; ``~`` is the person's home."""
         if key not in self.entry:
             return None
-        return os.path.abspath(os.path.expanduser(self.expanded(key)))
+        return os.path.abspath(os.path.join(self._base, os.path.expanduser(self.expanded(key))))
 
     def expanded(self, key: str) -> str:
         return self.expand(key, self.text(key))

@@ -28,8 +28,11 @@ _LONGEST_FILE = 1024 * 1024
 _LONGEST_FILE_WITH_COMMENTS = 64 * 1024
 
 
-def read_configuration(path: Path, environ: Mapping[str, str] = os.environ) -> Configuration:
-    """Reads and checks a file of definitions; never writes. A missing file is an empty configuration."""
+def read_configuration(path: Path, environ: Mapping[str, str] = os.environ, *, base: str = "") -> Configuration:
+    """Reads and checks a file of definitions; never writes. A missing file is an empty configuration.
+
+    Relative paths of definitions begin in the folder `base`, or in Deskhand's.
+    """
     try:
         file = _read(path)
     except FileNotFoundError:
@@ -44,7 +47,7 @@ def read_configuration(path: Path, environ: Mapping[str, str] = os.environ) -> C
                 if name in definitions or name in section.repeated:
                     definitions.pop(name, None)
                     raise Invalid("", "its name is given twice")
-                definitions[name] = definition_of(name, entry, environ)
+                definitions[name] = definition_of(name, entry, environ, base)
             except Invalid as invalid:
                 faults.append(invalid.diagnostic(name))
     return Configuration(tuple(definitions.values()), tuple(faults), path)

@@ -38,7 +38,8 @@ async def open_transport(
         return builtin
     if definition.kind == "stdio":
         environment = await child_environment(await resolve(definition.name, definition.env, secret))
-        if definition.cwd is not None and not await asyncio.to_thread(os.path.isdir, definition.cwd):
+        folder = definition.cwd or definition.folder
+        if folder is not None and not await asyncio.to_thread(os.path.isdir, folder):
             raise AssistantError(
                 "configuration_invalid",
                 operation="connect",
@@ -46,11 +47,11 @@ async def open_transport(
                 where=" at cwd",
                 reason="there is no such folder",
             )
-        command = resolve_command(definition.command, environment, definition.cwd)
+        command = resolve_command(definition.command, environment, folder)
         return StdioTransport(
             [command, *definition.args],
             environment=environment,
-            folder=definition.cwd,
+            folder=folder,
             log=log,
             read_large=read_large,
             spool_folder=spool_folder,
