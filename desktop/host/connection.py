@@ -39,7 +39,7 @@ from desktop.catalog_entries import Kind
 from desktop.errors import AssistantError, Diagnostic, Operation
 from desktop.host.consent import Consent
 from desktop.host.diagnostics import known
-from desktop.host.large_messages import LargeMessageReader
+from desktop.host.large_messages import LARGE_META, LargeMessageReader
 from desktop.host.lifecycle import BACKOFF, SETTLED_AFTER, Lifecycle
 from desktop.host.list_changes import listen_for_list_changes
 from desktop.host.output_schema import OutputSchema
@@ -48,7 +48,7 @@ from desktop.host.remembered import Remembered
 from desktop.host.requests import Life, Limits, Progress, ProgressCallback
 from desktop.host.sdk_client import SdkClient
 from desktop.host.server_config import ServerDefinition
-from desktop.host.server_log import ServerLog
+from desktop.host.server_log import Level, ServerLog
 from desktop.host.server_references import SecretSource
 from desktop.host.server_state import ServerState
 from desktop.host.transports import open_transport
@@ -59,10 +59,11 @@ _LONGEST_CALL = 3600.0
 #: A whole list may take this many times the limit of a page.
 _PAGES_TIME = 4
 _OWN_META = "deskhand/"
-_LARGE_META = "deskhand/large"
 _MISMATCH_META = "deskhand/schemaMismatch"
 _LARGEST_REDUCED = 2**20
 _MOST_FAULTS_TOLD = 5
+#: The protocol's levels; those that are not here are worse than an error.
+_LEVELS: dict[str, Level] = {"debug": "debug", "info": "info", "notice": "info", "warning": "warning"}
 
 Answer = TypeVar("Answer")
 
@@ -254,7 +255,8 @@ class Connection:
             return await life.request(operation, lambda: send(life.client), limits)
         except AssistantError as error:
             if isinstance(error.__cause__, MCPError):  # a diagnostic has no text of servers; the log may
-                self.log.append(f"error {error.__cause__.code}: {error.__cause__.message}")
+                told = f"error {error.__cause__.code}: {error.__cause__.message}"
+                self.log.append(told, "message", "error")
             elif isinstance(error.__cause__, ValidationError):
                 self._log_faults(error.__cause__)
             if error.diagnostic.code != "session_lost" or operation == "call":
@@ -326,7 +328,7 @@ class Connection:
         assert self._read_large is not None
         message = await self._read_large(file)
         if len(message) < _LARGEST_REDUCED:  # a larger one came back whole
-            meta = _at(json.loads(message), "result", "_meta", _LARGE_META)
+            meta = _at(json.loads(message), "result", "_meta", LARGE_META)
             if meta is not None:
                 self._large_tokens.add(meta)
         return message
@@ -334,12 +336,12 @@ class Connection:
     def _keep_own_meta(self, result: CallToolResult | ReadResourceResult) -> bool:
         """Takes out what a server put under Deskhand's own keys; whether the result was too large to come whole."""
         meta = result.meta or {}
-        token = meta.get(_LARGE_META)
+        token = meta.get(LARGE_META)
         large = isinstance(token, str) and token in self._large_tokens
         self._large_tokens.discard(token if large else None)
         if any(key.startswith(_OWN_META) for key in meta):
             kept = {key: value for key, value in meta.items() if not key.startswith(_OWN_META)}
-            result.meta = {**kept, _LARGE_META: token} if large else kept
+            result.meta = {**kept, LARGE_META: token} if large else kept
         return large
 
     async def _heard(self, message: IncomingMessage) -> None:
@@ -353,9 +355,9 @@ class Connection:
                 self._list_changed("prompts")
             case LoggingMessageNotification(params=params):
                 text = params.data if isinstance(params.data, str) else json.dumps(params.data, ensure_ascii=False)
-                self.log.append(f"{params.level}: {text}")
+                self.log.append(f"{params.level}: {text}", "message", _LEVELS.get(params.level, "error"))
             case Exception():
-                self.log.append(f"not understood: {type(message).__name__}")
+                self.log.append(f"not understood: {type(message).__name__}", level="warning")
             case _:
                 pass
 

@@ -142,6 +142,7 @@ class Host:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*(connection.close(for_good=True) for connection in self.connections.values()))
+        await asyncio.gather(*(log.flush() for log in self._logs.values()))
 
     def _adopt(self, configuration: Configuration) -> None:
         """Makes the connections of a configuration, keeping those whose definition is the same."""

@@ -153,7 +153,9 @@ class GuardedClient(httpx2.AsyncClient):
         """A response that holds or streams nothing large, and an error of ours in place of one that the SDK can't tell apart."""
         if response.next_request is not None:
             if next_request_within_origin(response) is None:
-                self._log.append("The server redirected a request to another place; that was not followed.")
+                self._log.append(
+                    "The server redirected a request to another place; that was not followed.", level="warning"
+                )
                 await response.aclose()
                 return await self._fail(request, HttpFailure("connection_failed", response.status_code))
             return response
@@ -192,7 +194,7 @@ class GuardedClient(httpx2.AsyncClient):
             code = "connection_failed" if status >= 500 else "protocol_error" if method == "initialize" else None
         if code is None:
             return _with_content(response, content)
-        self._log.append(f"The server answered with status {status}.")
+        self._log.append(f"The server answered with status {status}.", level="warning")
         return await self._fail(request, HttpFailure(code, status, _retry_after(response)))
 
     async def _fail(self, request: httpx2.Request, failure: HttpFailure) -> httpx2.Response:
@@ -295,9 +297,11 @@ def _retry_after(response: httpx2.Response) -> float | None:
 
 def _note(refused: MessageRefused, log: ServerLog) -> None:
     if refused.code == MESSAGE_TOO_LARGE:
-        log.append(f"The server sent a message of more than {LARGEST_MESSAGE // MIB} MiB; it was skipped.")
+        log.append(
+            f"The server sent a message of more than {LARGEST_MESSAGE // MIB} MiB; it was skipped.", level="warning"
+        )
     else:
-        log.append("A large message of the server could not be stored or read; it was skipped.")
+        log.append("A large message of the server could not be stored or read; it was skipped.", level="warning")
 
 
 def _failure_of(error: Exception, log: ServerLog) -> HttpFailure:
@@ -316,5 +320,5 @@ def _failure_of(error: Exception, log: ServerLog) -> HttpFailure:
         elif isinstance(cause, httpx2.TimeoutException):
             code = "timeout"
         cause = cause.__cause__ or cause.__context__
-    log.append(f"A request failed: {', '.join(dict.fromkeys(told))}.")
+    log.append(f"A request failed: {', '.join(dict.fromkeys(told))}.", level="error")
     return HttpFailure(code)

@@ -29,6 +29,8 @@ MESSAGE_TOO_LARGE = -31001
 """Code of the error that answers a request whose answer was too large. Outside the ranges of JSON-RPC and MCP."""
 MESSAGE_NOT_READ = -31002
 """Code of the error that answers a request whose large answer could not be stored or read here."""
+LARGE_META = "deskhand/large"
+"""Key in the ``_meta`` of a result that was reduced; its value is a token that no server can know."""
 #: Bytes of a message's beginning and end that tell whom it answers.
 _ENDS = 4096
 

@@ -214,6 +214,7 @@ class Lifecycle:
                     client_info=_CLIENT,
                     message_handler=self._heard,
                     cache=None,  # the catalog keeps what was listed
+                    log=self._log,
                 ) as client:
                     limit.reschedule(None)
                     life = Life(client, self._definition.name, getattr(transport, "ended", None))

@@ -1,5 +1,6 @@
 """The SDK's client with three things mended: how it agrees with a server on the protocol, what becomes of a result that does not
-fit its schema, and what one part outside the protocol does to a list or a result. Used by the connection.
+fit its schema, and what one part outside the protocol does to a list or a result. It also notes the end of each request in the
+server's log. Used by the connection.
 
 Private members of the SDK are used; its version is pinned for that.
 """
@@ -7,6 +8,8 @@ Private members of the SDK are used; its version is pinned for that.
 from __future__ import annotations
 
 import asyncio
+import marshal
+import time
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from contextvars import ContextVar
@@ -16,6 +19,7 @@ from typing import Any, Self, cast
 from mcp import Client, ClientSession, MCPError
 from mcp.client._probe import negotiate_auto
 from mcp.shared.dispatcher import ProgressFnT
+from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 from mcp_types import METHOD_NOT_FOUND, CallToolResult, ListToolsResult
 from mcp_types.methods import parse_server_result
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
@@ -23,7 +27,10 @@ from pydantic import ValidationError
 
 from desktop.catalog_entries import Kind
 from desktop.errors import AssistantError
+from desktop.host.http_client import HttpFailure
+from desktop.host.large_messages import LARGE_META
 from desktop.host.readable_result import readable_result
+from desktop.host.server_log import ServerLog
 
 #: Seconds a server may leave the newer era's question unanswered before it is asked in the older way as well.
 _PATIENCE = 3.0
@@ -60,10 +67,12 @@ class SdkClient(Client):
     entry of it; `page` does not.
 
     Attributes:
+        log: Of the server.
         only_legacy: The server left the newer era's question unanswered and answered the older one's.
         bad_output_schemas: By tool: what was given as an output schema and can't be one.
     """
 
+    log: ServerLog = field(kw_only=True)
     only_legacy: bool = field(default=False, init=False)
     bad_output_schemas: dict[str, Any] = field(default_factory=dict[str, Any], init=False)
 
@@ -71,7 +80,7 @@ class SdkClient(Client):
         async with AsyncExitStack() as stack:
             session = await self._build_session(stack)
             session.validate_tool_result = _keep
-            _note_answers(session)
+            _note_answers(session, self.log)
             await stack.enter_async_context(session)
             self.only_legacy = await _negotiate(session, legacy=self.mode == "legacy")
             self._session = session
@@ -159,17 +168,53 @@ async def _keep(name: str, result: CallToolResult) -> None:
     """In place of the SDK's check of a result."""
 
 
-def _note_answers(session: ClientSession) -> None:
-    """Has each answer noted in the context of the task that asked."""
+def _note_answers(session: ClientSession, log: ServerLog) -> None:
+    """Has each answer noted in the context of the task that asked, and in the log how its request ended."""
     dispatcher: Any = session._dispatcher  # pyright: ignore[reportPrivateUsage]
     send: Callable[..., Awaitable[dict[str, Any]]] = dispatcher.send_raw_request
+    id_: ContextVar[int | None] = ContextVar("id", default=None)
+    if isinstance(dispatcher, JSONRPCDispatcher):  # the built-in server's requests have no ids
 
-    async def send_and_note(*arguments: Any, **options: Any) -> dict[str, Any]:
-        answer = await send(*arguments, **options)
+        def note_id(allocate: Callable[[], int] = dispatcher._allocate_id) -> int:  # pyright: ignore[reportPrivateUsage]
+            number = allocate()
+            id_.set(number)
+            return number
+
+        dispatcher._allocate_id = note_id  # pyright: ignore[reportPrivateUsage]
+
+    async def send_and_note(method: str, *arguments: Any, **options: Any) -> dict[str, Any]:
+        begun = time.perf_counter()
+        size: int | None = 0
+        outcome = "ok"
+        try:
+            answer = await send(method, *arguments, **options)
+            size = _size(answer)
+            if answer.get("isError") is True:
+                outcome = "the tool reports an error"
+        except MCPError as error:
+            failure = HttpFailure.of(error)
+            outcome = failure.code if failure else f"error {error.code}"
+            raise
+        except asyncio.CancelledError:
+            outcome = "stopped"
+            raise
+        finally:
+            log.note_request(method, id_.get(), time.perf_counter() - begun, size, outcome)
         _answer.set(answer)
         return answer
 
     dispatcher.send_raw_request = send_and_note
+
+
+def _size(answer: dict[str, Any]) -> int | None:
+    """About how many bytes an answer had; None: so many that it was reduced. Takes a millisecond a MiB."""
+    meta = answer.get("_meta")
+    if isinstance(meta, dict) and LARGE_META in meta:
+        return None
+    try:
+        return len(marshal.dumps(answer, 2))
+    except ValueError:  # the built-in server's answers never were text
+        return 0
 
 
 async def _negotiate(session: ClientSession, *, legacy: bool) -> bool:

@@ -42,7 +42,7 @@ def _take(record: logging.LogRecord) -> bool:
         text = f"{text} ({record.exc_info[0].__name__})"
     log = _server_log.get()
     if log is not None:
-        log.append(text)
+        log.append(text, level="warning")
     else:
         logger.debug("%s: %s", record.name, text)
     return False

@@ -107,7 +107,7 @@ class StdioTransport:
             )
         except (OSError, ValueError) as error:
             missing = isinstance(error, FileNotFoundError | NotADirectoryError | PermissionError)
-            self._log.append(f"The server's command could not be started: {type(error).__name__}.")
+            self._log.append(f"The server's command could not be started: {type(error).__name__}.", level="error")
             raise AssistantError(
                 "command_not_found" if missing else "connection_failed", operation="connect"
             ) from error
@@ -218,13 +218,17 @@ class StdioTransport:
 
     async def _answer_for(self, refused: MessageRefused, incoming: _Incoming) -> None:
         if refused.code == MESSAGE_TOO_LARGE:
-            self._log.append(f"The server sent a message of more than {LARGEST_MESSAGE // MIB} MiB; it was skipped.")
+            self._log.append(
+                f"The server sent a message of more than {LARGEST_MESSAGE // MIB} MiB; it was skipped.", level="warning"
+            )
         else:
-            self._log.append("A large message of the server could not be stored or read; it was skipped.")
+            self._log.append(
+                "A large message of the server could not be stored or read; it was skipped.", level="warning"
+            )
         try:
             request = answered_request(refused.head, refused.tail)
         except AnswerLost:
-            self._log.append("It can't be told which request it answered; the connection is ended.")
+            self._log.append("It can't be told which request it answered; the connection is ended.", level="error")
             raise
         if request is not None:
             await incoming.send(SessionMessage(refusal(request, refused.code)))
@@ -232,7 +236,7 @@ class StdioTransport:
     def _note(self, strays: list[bytes]) -> None:
         if strays:
             self.stray_lines += len(strays)
-            self._log.extend(line[: 4 * LONGEST_LINE].decode(errors="replace") for line in strays)
+            self._log.extend((line[: 4 * LONGEST_LINE].decode(errors="replace") for line in strays), "stray")
             strays.clear()
 
     def _new_message(self) -> IncomingMessage:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import signal
 import time
 from pathlib import Path
@@ -81,6 +82,33 @@ async def test_everything_a_server_offers_can_be_listed_and_used(make: MakeConne
     prompt = await connection.get_prompt("greeting", {"name": "Ann"})
     assert prompt.messages[0].content.text == "Greet Ann in a friendly tone."  # type: ignore[union-attr]
     assert await failure(connection.read_resource("notes://none")) == "resource_not_found"
+
+
+async def test_the_log_has_a_line_for_each_request_and_nothing_of_what_was_asked_or_answered(
+    make: MakeConnection,
+) -> None:
+    connection = make(hostile())
+    await connection.list_tools()
+    await connection.call_tool("echo", {"text": "canary"})
+    await connection.call_tool("error", {"text": "canary"})
+    waiting = asyncio.create_task(connection.call_tool("silent", {}))
+    await asyncio.wait({waiting}, timeout=0.1)
+    waiting.cancel()
+    await until(lambda: connection.log.lines()[-1].text.endswith(", stopped"))
+    requests = [line.text for line in connection.log.lines() if line.kind == "request"]
+    assert all(re.fullmatch(r"[a-z/]+ #\d+ [\d,]+ ms, [\d,]+ B, [\w -]+", text) for text in requests)
+    told = [(text.split(" ")[0], text.rpartition(", ")[2]) for text in requests]
+    assert told == [
+        ("server/discover", "error -32601"),
+        ("initialize", "ok"),
+        ("tools/list", "ok"),
+        ("tools/call", "ok"),
+        ("tools/call", "the tool reports an error"),
+        ("tools/call", "stopped"),
+    ]
+    numbers = [int(text.split(" ")[1][1:]) for text in requests]
+    assert numbers == sorted(set(numbers))
+    assert "canary" not in "\n".join(requests)
 
 
 @pytest.mark.parametrize("server", ["everything", "filesystem", "time", "memory"])

@@ -148,12 +148,78 @@ def test_without_a_place_for_the_file_the_log_is_kept_in_memory(tmp_path: Path) 
 
 def test_watchers_hear_of_new_lines(tmp_path: Path) -> None:
     log = ServerLog(None)
-    heard: list[str] = []
-    log.appended.connect(heard.append)
+    heard: list[list[str]] = []
+    seen = 0
+
+    def look() -> None:
+        nonlocal seen
+        new = log.lines(seen)
+        seen = new[-1].number
+        heard.append([line.text for line in new])
+
+    log.appended.connect(look)
     log.append("one")
     log.feed(b"two\nthree\nfo")
     log.feed(b"ur\n")
-    assert heard == ["one", "two\nthree", "four"]
+    assert heard == [["one"], ["two", "three"], ["four"]]
+
+
+@pytest.mark.anyio
+async def test_in_a_loop_watchers_hear_once_of_many_lines_and_the_file_gets_them_together(tmp_path: Path) -> None:
+    log = ServerLog(tmp_path / "server.log")
+    heard: list[int] = []
+    log.appended.connect(lambda: heard.append(len(log.lines())))
+    for number in range(300):
+        log.append(f"line {number}")
+    await asyncio.sleep(0)
+    assert heard == [300]
+    await log.flush()
+    assert contents(tmp_path / "server.log") == [f"line {number}" for number in range(300)]
+    log.append("later")
+    await log.flush()
+    assert contents(tmp_path / "server.log")[-1] == "later"
+
+
+def test_what_waits_when_the_loop_ends_is_in_the_file(tmp_path: Path) -> None:
+    log = ServerLog(tmp_path / "server.log")
+
+    async def short() -> None:
+        log.append("last words")
+
+    asyncio.run(short())
+    assert contents(tmp_path / "server.log") == ["last words"]
+
+
+@pytest.mark.anyio
+async def test_a_file_that_can_t_be_written_is_told_once_and_the_lines_stay(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    log = ServerLog(tmp_path / "file" / "server.log")
+    log.append("one")
+    await log.flush()
+    log.append("two")
+    await log.flush()
+    assert [line[:8] for line in log.tail(9)] == ["one", "This log", "two"]
+    assert log.file is None
+
+
+def test_lines_and_requests_come_in_order_with_kind_and_level_and_a_flood_of_one_leaves_the_other() -> None:
+    log = ServerLog(None)
+    log.note_request("tools/list", 2, 0.0123, 1500, "ok")
+    log.append("warning: careful", "message", "warning")
+    log.note_request("tools/call", 3, 2, None, "error -32000")
+    assert [(line.kind, line.level, line.text) for line in log.lines()] == [
+        ("request", "info", "tools/list #2 12 ms, 1,500 B, ok"),
+        ("message", "warning", "warning: careful"),
+        ("request", "warning", "tools/call #3 2,000 ms, over 1 MiB, error -32000"),
+    ]
+    assert log.tail(9) == ["warning: careful"]
+    assert [line.text for line in log.lines(log.lines()[1].number)] == [log.lines()[2].text]
+    log.extend(f"line {number}" for number in range(2 * MOST_LINES))
+    assert [line.kind for line in log.lines()][:3] == ["request", "request", "notice"]
+    log.clear()
+    assert log.lines() == []
+    log.append("after")
+    assert log.lines()[0].number > 2 * MOST_LINES
 
 
 @pytest.mark.anyio
@@ -161,7 +227,7 @@ async def test_a_watcher_that_fails_reaches_the_loop_s_hook_and_nobody_else() ->
     faults: list[object] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: faults.append(context["exception"]))
     log = ServerLog(None)
-    log.appended.connect(lambda _: 1 / 0)
+    log.appended.connect(lambda: 1 / 0)
     log.append("one")
     await asyncio.sleep(0)
     assert len(faults) == 1

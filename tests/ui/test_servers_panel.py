@@ -12,7 +12,7 @@ from typing import Any
 import psutil
 import pytest
 from PySide6.QtCore import QPoint, Qt
-from PySide6.QtGui import QContextMenuEvent, QGuiApplication
+from PySide6.QtGui import QContextMenuEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel, QMenu, QPushButton, QWidget
 
@@ -21,7 +21,6 @@ from desktop.errors import AssistantError
 from desktop.host.server_config import ServerDefinition
 from desktop.host.servers_file import read_configuration
 from desktop.ui.dialogs.confirmation import _Confirmation
-from desktop.ui.dialogs.log_dialog import LogDialog
 from desktop.ui.dialogs.server_editor import ServerEditor
 from desktop.ui.panels.server_details import command_lines
 from desktop.ui.panels.server_rows import FaultRow, ServerRow
@@ -307,27 +306,6 @@ async def test_removing_asks_first_and_enter_means_no(core: Core) -> None:
     click(await opened(_Confirmation), "Remove")
     await until(lambda: "docs" not in panel._rows)
     assert set(entries(core.servers_file)) == {"other"}
-
-
-async def test_the_log_is_shown_and_followed_in_one_window(core: Core) -> None:
-    panel = await panel_with(core, docs={"url": "http://127.0.0.1:9/"})
-    log = core.host.connections["docs"].log
-    for number in range(3):
-        log.append(f"line {number} \u202e<b>x</b>")
-    await choose(panel, "docs", "Show log")
-    dialog = await opened(LogDialog)
-    await until(lambda: "line 2 \\u202E<b>x</b>" in seen(dialog))
-    for number in range(3, 1000):
-        log.append(f"line {number}")
-    await until(lambda: "line 999" in seen(dialog))
-    assert "line 499\n" not in seen(dialog)
-    await choose(panel, "docs", "Show log")
-    assert len(windows(LogDialog)) == 1
-    click(dialog, "Copy all")
-    assert QGuiApplication.clipboard().text().endswith("line 999")
-    QTest.keyClick(dialog, Qt.Key.Key_Escape)
-    assert windows(LogDialog) == []
-    log.append("nobody listens any more")
 
 
 # Keyboard, accessibility, size

@@ -255,7 +255,7 @@ class ServersPanel(QWidget):
             "remove": lambda: self._remove(name),
         }
         if step == "log":
-            LogDialog.open_for(name, connection.log, self)
+            LogDialog.open_for(connection, self)
         else:
             tasks.start(steps[step](), on_error=self)
 
