@@ -70,6 +70,10 @@ CATALOGUE: dict[str, tuple[str, str]] = {
         "The server's command was not found.",
         "Install it, or give its full path in the server's definition.",
     ),
+    "runtime_missing": (
+        "The server's command {program} was not found.",
+        "Install {runtime}, which brings it: {site}. Then connect the server again.",
+    ),
     "server_exited": (
         "The server's process ended{status}{outcome}.",
         "Its last lines of error output are in the servers panel.",

@@ -33,6 +33,7 @@ _NOT_CARRIED_OUT = frozenset(
         "server_unknown",
         "server_disabled",
         "command_not_found",
+        "runtime_missing",
         "configuration_invalid",
         "authentication_required",
         "permission_denied",

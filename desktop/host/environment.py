@@ -18,6 +18,7 @@ from pathlib import Path
 
 from desktop import processes
 from desktop.errors import AssistantError
+from desktop.host.runtimes import runtime_of
 
 WINDOWS = sys.platform == "win32"
 #: The SDK's list, and what command interpreters, windows, browsers and keyrings need; then what networks need.
@@ -101,7 +102,7 @@ def resolve_command(
     """The full path of the program that a command names: a path (relative to `folder`, or with a leading ~), or a name that is
     looked for in the environment's PATH alone, never in the current folder.
 
-    Raises AssistantError ``command_not_found``.
+    Raises AssistantError ``command_not_found``, or ``runtime_missing`` where it is known what would bring the program.
     """
     variables = {name.upper(): value for name, value in environment.items()} if windows else environment
     endings = [""]
@@ -121,7 +122,12 @@ def resolve_command(
             program = os.path.join(each, f"{command}{ending}")
             if os.path.isfile(program) and os.access(program, os.X_OK):
                 return os.path.normpath(program) if windows else program
-    raise AssistantError("command_not_found", operation="connect")
+    runtime = runtime_of(command)
+    if runtime is None:
+        raise AssistantError("command_not_found", operation="connect")
+    raise AssistantError(
+        "runtime_missing", operation="connect", program=command, runtime=runtime.title, site=runtime.site
+    )
 
 
 def check_batch_arguments(command: Sequence[str]) -> None:

@@ -115,6 +115,11 @@ def _sentences() -> dict[str, tuple[str, str, str]]:
             tr("The server's command was not found on this computer."),
             tr("Install it, or give its full path in the server's definition."),
         ),
+        "runtime_missing": (
+            tr("Program not installed"),
+            tr("The server's command {program} was not found on this computer."),
+            tr("Install {runtime}, which brings it: {site}. Then reconnect."),
+        ),
         "server_exited": (
             tr("Server ended"),
             tr("The server's process ended{status}{outcome}."),

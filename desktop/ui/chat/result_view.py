@@ -209,6 +209,7 @@ _SERVER_REMEDIES = frozenset(
         "server_not_started",
         "connection_failed",
         "command_not_found",
+        "runtime_missing",
         "server_exited",
         "certificate_refused",
         "authentication_required",
