@@ -14,6 +14,8 @@ from desktop.assistant.conversation import (
     Message,
     Notice,
     Part,
+    Prompt,
+    PromptMessage,
     Reasoning,
     Text,
     ToolCall,
@@ -62,6 +64,15 @@ def _part(part: Part) -> str:
                 else _fenced(json.dumps(part.answer, indent=2, ensure_ascii=False), "json")
             )
             return f"Arguments for {visible_line(part.server)} · {visible_line(part.tool)}\n\n{answer}"
+        case Prompt():
+            name = f"{visible_line(part.server)} · {visible_line(part.title or part.name)}"
+            return "\n\n".join([f"### Prompt {name}", *map(_prompt_message, part.messages)])
+
+
+def _prompt_message(message: PromptMessage) -> str:
+    if message.image is not None:
+        return _part(message.image)
+    return _fenced(message.left_out or message.text)
 
 
 def _call(call: ToolCall) -> str:

@@ -17,6 +17,7 @@ from desktop.assistant.conversation import (
     Message,
     Notice,
     Part,
+    Prompt,
     Reasoning,
     Text,
     ToolCall,
@@ -25,6 +26,7 @@ from desktop.ui import theme
 from desktop.ui.chat.image_view import ImageView
 from desktop.ui.chat.markdown_view import MarkdownView
 from desktop.ui.chat.message_parts import Bubble, NoticeView, ReasoningView, Surroundings, model_label
+from desktop.ui.chat.prompt_view import PromptCard
 from desktop.ui.chat.question_cards import ChoiceCard, FormCard
 from desktop.ui.chat.stack_layout import StackLayout
 from desktop.ui.chat.tool_call_card import ToolCallCard
@@ -119,6 +121,8 @@ class MessageWidget(QWidget):
                 return ChoiceCard(part, around.answers, self)
             case Form():
                 return FormCard(part, around.answers, self)
+            case Prompt():
+                return PromptCard(part, self)
 
     def _update(self, part: Part, widget: QWidget, *, grows: bool) -> None:
         if isinstance(widget, MarkdownView) and isinstance(part, Text):

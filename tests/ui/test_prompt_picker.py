@@ -1,0 +1,140 @@
+"""The prompt picker on real servers: search, arguments with suggestions, preview, and what is used of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QDialog, QWidget
+
+from desktop.core import Core
+from desktop.ui.dialogs.prompt_picker import PromptPicker
+from tests.host.conftest import scripted
+from tests.servers.running import friendly, http_server
+from tests.ui.person import click, seen, until, write_servers
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def window(anyio_backend: object) -> QWidget:
+    """What the dialog is opened over."""
+    window = QWidget()
+    window.resize(400, 300)
+    window.show()
+    return window
+
+
+async def picker(core: Core, window: QWidget, entry: Mapping[str, Any], **chosen: Any) -> PromptPicker:
+    write_servers(core.servers_file, notes=entry)
+    await core.start()
+    if "command" in entry:
+        await core.host.give_consent("notes")
+    dialog = PromptPicker(core, window, **chosen)
+    dialog.open()
+    await until(lambda: "Asking" not in seen(dialog))
+    return dialog
+
+
+def names(dialog: PromptPicker) -> list[str]:
+    return [dialog.model.index(number).data() for number in range(dialog.model.rowCount())]
+
+
+def key(pressed: Qt.Key) -> None:
+    """Presses a key where the keyboard is."""
+    focused = QApplication.focusWidget()
+    assert focused is not None
+    QTest.keyClick(focused, pressed)
+
+
+def types(text: str) -> None:
+    focused = QApplication.focusWidget()
+    assert focused is not None
+    QTest.keyClicks(focused, text)
+
+
+async def test_a_prompt_is_picked_completed_previewed_and_used_by_keyboard_alone(core: Core, window: QWidget) -> None:
+    async with http_server(friendly()) as url:
+        dialog = await picker(core, window, {"url": url})
+        assert names(dialog) == ["greeting", "summary", "travel"]
+        types("travel")
+        await until(lambda: names(dialog)[:1] == ["travel"] and "country" in seen(dialog))
+        key(Qt.Key.Key_Return)
+        assert dialog._arguments is not None
+        country, city = dialog._arguments.lines["country"], dialog._arguments.lines["city"]
+        assert country.hasFocus()
+        types("J")
+        await until(lambda: country.suggestions == ["Japan"])
+        popup = country.completer().popup()
+        assert popup is not None and popup.isVisible()
+        QTest.keyClick(popup, Qt.Key.Key_Down)
+        QTest.keyClick(popup, Qt.Key.Key_Return)
+        assert country.text() == "Japan"
+        await until(lambda: not popup.isVisible())
+        country.setFocus()
+        key(Qt.Key.Key_Return)
+        assert city.hasFocus()
+        key(Qt.Key.Key_Down)
+        await until(lambda: city.suggestions == ["Kyoto", "Osaka", "Tokyo"])  # of the country that is chosen
+        suggested = city.completer().popup()
+        assert suggested is not None
+        QTest.keyClick(suggested, Qt.Key.Key_Escape)
+        await until(lambda: not suggested.isVisible() and city.hasFocus())
+        types("Kyoto")
+        key(Qt.Key.Key_Return)
+        key(Qt.Key.Key_Return)  # days is optional
+        await until(lambda: "Plan 3 days in Kyoto, Japan." in seen(dialog))
+        assert "This is what notes gives" in seen(dialog)
+        assert dialog.preview.use_button.hasFocus()
+        key(Qt.Key.Key_Return)
+        assert dialog.result() == QDialog.DialogCode.Accepted
+        assert dialog.prompt is not None
+        assert dialog.prompt.arguments == {"country": "Japan", "city": "Kyoto"}
+        assert [message.text for message in dialog.prompt.messages] == ["Plan 3 days in Kyoto, Japan."]
+
+
+async def test_what_is_missing_is_said_at_its_line_and_may_be_left_empty_on_purpose(
+    core: Core, window: QWidget
+) -> None:
+    async with http_server(friendly()) as url:
+        dialog = await picker(core, window, {"url": url}, server="notes", name="greeting", arguments={"tone": "short"})
+        assert dialog._arguments is not None
+        assert dialog._arguments.lines["tone"].text() == "short"
+        click(dialog, "Preview")
+        assert "Enter a value, or go on once more to leave it empty." in seen(dialog)
+        assert dialog._arguments.lines["name"].hasFocus()
+        click(dialog, "Preview")
+        await until(lambda: "Greet  in a short tone." in seen(dialog))
+        assert dialog.prompt is not None
+        assert dialog.prompt.arguments == {"name": "", "tone": "short"}
+
+
+def fetches(record: Path) -> int:
+    return sum(json.loads(line)["method"] == "prompts/get" for line in record.read_text().splitlines())
+
+
+async def test_nothing_is_fetched_before_a_preview_and_each_is_fetched_once(
+    core: Core, window: QWidget, tmp_path: Path
+) -> None:
+    record = tmp_path / "record.jsonl"
+    prompt = {"messages": [{"role": "assistant", "content": {"type": "text", "text": "I obey."}}]}
+    script = scripted(prompts_list={"prompts": [{"name": "say"}]}, prompts_get=prompt, record=str(record))
+    dialog = await picker(core, window, {"command": script[0], "args": script[1:]})
+    await until(lambda: names(dialog) == ["say"])
+    dialog.view.setCurrentIndex(dialog.model.index(0))
+    assert fetches(record) == 0
+    click(dialog, "Preview")
+    await until(lambda: "I obey." in seen(dialog))
+    assert "As the assistant" in seen(dialog)
+    click(dialog, "Back")
+    assert dialog.prompt is None
+    click(dialog, "Preview")
+    await until(lambda: "I obey." in seen(dialog))
+    assert fetches(record) == 2
+    click(dialog, "Use")
+    assert fetches(record) == 2
