@@ -9,12 +9,9 @@ import argparse
 import asyncio
 import json
 import os
-import platform
-import shutil
 import sys
 from collections.abc import Sequence
 from contextlib import aclosing
-from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -34,6 +31,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from desktop.assistant import large_message
 
         large_message.main(sys.argv[2:])
+    if arguments is None and sys.argv[1:] == ["--check-window"]:  # for `doctor`
+        from desktop.ui import window_check
+
+        window_check.main()
+        return exit_codes.DONE
     options = _parser().parse_args(arguments)
     if getattr(options, "config", None) is not None and not options.config.is_file():
         print(f"deskhand: {options.config}: no such file", file=sys.stderr)
@@ -49,6 +51,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         match options.command:
             case "doctor":
+                from desktop.doctor import doctor
+
                 return asyncio.run(doctor(as_json=options.json))
             case "mcp-tools":
                 return asyncio.run(mcp_tools(options.arguments, options.config))
@@ -148,67 +152,6 @@ async def mcp_tools(text: str, config: Path | None) -> int:
         await core.close()
 
 
-async def doctor(*, as_json: bool) -> int:
-    """What works here and what to do about the rest; 1 when something that Deskhand needs is missing."""
-    from desktop.assistant.approval import DenyAll
-    from desktop.assistant.asking import NobodyToAsk
-
-    core = _core(None, DenyAll(), NobodyToAsk())
-    checks: list[dict[str, Any]] = []
-
-    def add(name: str, ok: bool, found: str, remedy: str = "") -> None:
-        checks.append({"name": name, "ok": ok, "found": found, "remedy": "" if ok else remedy})
-
-    add("Python", sys.version_info >= (3, 11), platform.python_version(), "Install Python 3.11 or newer.")
-    for package in ("PySide6-Essentials", "mcp", "litellm", "keyring"):
-        try:
-            add(package, True, metadata.version(package))
-        except metadata.PackageNotFoundError:
-            add(package, False, "not installed", f"Install {package}.")
-    try:
-        await core.credentials.get("doctor")
-        backend = core.credentials.backend
-        add(
-            "Keyring",
-            bool(backend),
-            backend or "none of the system's",
-            "Install or start a keyring; keys last one run.",
-        )
-    except Exception:  # locked or mute: the very thing to tell
-        add("Keyring", False, "locked or not answering", "Unlock the keyring; until then keys last one run.")
-    add("Settings", core.settings.fault is None, str(core.settings.file), "Correct the file; it is never overwritten.")
-    for program, needed_by in (("npx", "servers from npm"), ("uvx", "servers from PyPI")):
-        found = shutil.which(program)
-        add(program, found is not None, found or "not on the PATH", f"Needed for {needed_by} only.")
-    try:
-        await core.start()
-        for fault in core.host.faults:
-            add(f"mcp.json: {fault.server or core.servers_file}", False, fault.message, fault.hint)
-        for name, connection in core.host.connections.items():
-            state = connection.state
-            failure = str(state.failure.diagnostic) if state.failure else ""
-            add(f"Server {name}", state.status != "failed", state.status, failure)
-    finally:
-        await core.close()
-    from desktop.assistant.model_list import find_local_models
-    from desktop.host.sentence_encoder import is_installed
-
-    by_meaning = "by words and by meaning" if is_installed() else "by words; by meaning, too, with deskhand[semantic]"
-    add("Search in the window", True, by_meaning)
-    local = await find_local_models()
-    add("Local models", True, ", ".join(model.title for model in local) or "none running")
-    needed = {"Python", "PySide6-Essentials", "mcp", "litellm", "keyring", "Settings"}
-    failed = any(not check["ok"] and check["name"] in needed for check in checks)
-    if as_json:
-        print(json.dumps({"version": __version__, "ok": not failed, "checks": checks}, ensure_ascii=False))
-    else:
-        for check in checks:
-            print(f"{'✔' if check['ok'] else '✘'} {check['name']}: {check['found']}")
-            if check["remedy"]:
-                print(f"    {check['remedy']}")
-    return exit_codes.FAILED if failed else exit_codes.DONE
-
-
 def _core(config: Path | None, approver: Any, asker: Any) -> Core:
     from desktop.core import Core
     from desktop.paths import Paths
@@ -248,6 +191,7 @@ class _Printer:
     def print(self, event: TurnEvent) -> None:
         from desktop.assistant import events
         from desktop.assistant.conversation import Notice
+        from desktop.terminal import say, say_row
         from desktop.visible_text import visible, visible_line
 
         match event:
@@ -255,22 +199,21 @@ class _Printer:
                 print(visible(text), end="", flush=True)
                 self._at_line_start = text.endswith("\n")
             case events.ToolCallStarted(call):
-                self._aside(f"▶ {_title(call)} {visible_line(call.arguments, 200)}")
+                self._end_line()
+                say_row(f"▶ {_title(call)} {visible_line(call.arguments, 200)}")
             case events.ToolCallFinished(call):
                 glyph = {"done": "✔", "stopped": "■"}.get(call.state, "✘")
-                self._aside(f"{glyph} {_title(call)}")
+                self._end_line()
+                say_row(f"{glyph} {_title(call)}")
                 if call.output and call.output.diagnostic:
-                    self._aside(f"  {call.output.diagnostic}")
+                    say(f"  {call.output.diagnostic}")
             case events.PartAdded(Notice() as notice):
-                self._aside(str(notice.diagnostic))
+                self._end_line()
+                say(str(notice.diagnostic))
             case events.TurnFinished():
                 self._end_line()
             case _:
                 pass
-
-    def _aside(self, text: str) -> None:
-        self._end_line()
-        print(text, file=sys.stderr, flush=True)
 
     def _end_line(self) -> None:
         if not self._at_line_start:

@@ -8,8 +8,10 @@ from __future__ import annotations
 import asyncio
 import difflib
 import json
+import os
 import sys
 import threading
+import unicodedata
 from typing import Any
 
 from desktop.assistant.approval import ApprovalRequest, Decision
@@ -47,7 +49,7 @@ class Terminal:
         async with self._turn:
             say(f"\n{visible(choice.question)}")
             for number, option in enumerate(choice.options, 1):
-                say(f"  {number}. {visible_line(option.label)}  {visible_line(option.detail)}")
+                say_row(f"  {number}. {visible_line(option.label)}  {visible_line(option.detail)}")
             while True:
                 answer = await ask(f"Number, 1 to {len(choice.options)}, or nothing for none: ")
                 if not answer:
@@ -115,6 +117,35 @@ def typed(text: str, schema: dict[str, Any]) -> Any:
 
 def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
+
+
+def say_row(text: str) -> None:
+    """Says a line, cut to one row of the terminal; whole where standard error is no terminal."""
+    try:
+        columns = os.get_terminal_size(sys.stderr.fileno()).columns
+    except (OSError, ValueError):
+        columns = 0
+    say(row(text, columns) if columns else text)
+
+
+def row(text: str, columns: int) -> str:
+    """The beginning of a line that takes at most so many columns, the last an ellipsis where it was cut."""
+    if sum(map(_columns, text)) <= columns:
+        return text
+    kept, left = "", columns - 1
+    for character in text:
+        left -= _columns(character)
+        if left < 0:
+            break
+        kept += character
+    return f"{kept}…" if columns > 0 else ""
+
+
+def _columns(character: str) -> int:
+    """How many columns of a terminal a character takes (UAX 11): none what stands on the one before it, two a wide one."""
+    if unicodedata.combining(character) or unicodedata.category(character) in ("Me", "Cf"):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in ("W", "F") else 1
 
 
 async def ask(question: str) -> str | None:

@@ -17,7 +17,7 @@ import re
 import secrets
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -91,7 +91,10 @@ class ResultStore:
     async def text_output(self, text: str, *, conversation_id: str) -> ToolOutput:
         """A text of Deskhand's own within the limits."""
         content = json.dumps({"content": [{"type": "text", "text": text}]}, ensure_ascii=False)
-        return await asyncio.to_thread(self._limit, content, conversation_id=conversation_id)
+        id_ = secrets.token_hex(8)
+        return await self._kept_if_wanted(
+            lambda: self._limit(content, "", id_, conversation_id=conversation_id), conversation_id, id_
+        )
 
     async def receive_large(self, file: Path) -> bytes:
         """Takes a file with one JSON-RPC message; returns the message that stands for it in the stream.
@@ -173,17 +176,33 @@ class ResultStore:
         id_ = (result.meta or {}).get(LARGE_META)
         facts = self._received.pop(id_, None) if isinstance(id_, str) else None
         if facts is None or not isinstance(id_, str):
-            return await asyncio.to_thread(
-                lambda: self._limit(*_as_json(result), header=header, conversation_id=conversation_id, server=server)
+            id_ = secrets.token_hex(8)
+            return await self._kept_if_wanted(
+                lambda: self._limit(
+                    *_as_json(result), id_, header=header, conversation_id=conversation_id, server=server
+                ),
+                conversation_id,
+                id_,
             )
         spool = self.spool_folder
         try:
             if facts.has_links and facts.error is None:
                 status, output = await self._ask("name_server", _TIME_LIMIT, folder=str(spool), id=id_, server=server)
                 facts = Facts(**json.loads(output)) if status == 0 else facts
-            return await asyncio.to_thread(self._received_output, result, facts, header, conversation_id, id_)
+            return await self._kept_if_wanted(
+                lambda: self._received_output(result, facts, header, conversation_id, id_), conversation_id, id_
+            )
         finally:
             stored_result.remove(spool, id_)  # unless it was kept and is no longer there
+
+    async def _kept_if_wanted(self, limit: Callable[[], ToolOutput], conversation_id: str, id_: str) -> ToolOutput:
+        """What `limit` gives, in a thread. Of a call that is stopped meanwhile nothing is left: nobody knows of its file."""
+        work = asyncio.ensure_future(asyncio.to_thread(limit))
+        try:
+            return await asyncio.shield(work)
+        except asyncio.CancelledError:
+            work.add_done_callback(lambda _: stored_result.remove(self._folder_of(conversation_id), id_))
+            raise
 
     def _received_output(
         self,
@@ -197,12 +216,11 @@ class ResultStore:
         return self._output(facts, images, header, conversation_id, id_)
 
     def _limit(
-        self, content: str, warning: str = "", *, header: str = "", conversation_id: str, server: str = ""
+        self, content: str, warning: str, id_: str, *, header: str = "", conversation_id: str, server: str = ""
     ) -> ToolOutput:
         """Brings a result (as JSON) within the limits."""
         shown = limiter.shown(Reader(content), server)
         facts = Facts.of(shown)
-        id_ = secrets.token_hex(8)
         if _shown_of(facts, header) < facts.characters or not facts.complete:
             spool = self.spool_folder
             try:

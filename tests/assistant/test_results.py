@@ -7,6 +7,7 @@ import json
 import os
 import stat
 import sys
+import threading
 from asyncio.subprocess import PIPE
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from desktop import processes
-from desktop.assistant import limiter
+from desktop.assistant import limiter, stored_result
 from desktop.assistant.conversation import ToolOutput
 from desktop.assistant.results import ResultStore
 from desktop.errors import AssistantError
@@ -435,6 +436,31 @@ class TestStorage:
         assert output.text.startswith("x" * 51_200)
         assert "The rest could not be kept" in output.text
         assert output.spilled is None
+
+    async def test_of_a_read_that_is_stopped_while_it_is_stored_nothing_is_left(
+        self, store: ResultStore, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        begun, may_end = threading.Event(), threading.Event()
+        write = stored_result.write_result
+
+        def write_slowly(*arguments: Any) -> None:
+            begun.set()
+            assert may_end.wait(20)
+            write(*arguments)
+
+        monkeypatch.setattr(stored_result, "write_result", write_slowly)
+        others = asyncio.all_tasks()
+        reading = asyncio.create_task(read(store, {"uri": "a:b", "text": "line\n" * 3000}))
+        assert await asyncio.to_thread(begun.wait, 20)
+        reading.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await reading
+        (work,) = asyncio.all_tasks() - others - {reading}
+        may_end.set()
+        output = await work
+        await asyncio.sleep(0)
+        assert output.spilled is not None
+        assert files(store) == []
 
     async def test_where_a_conversation_can_have_no_folder_nothing_is_left_half_done(self, store: ResultStore) -> None:
         store.spool_folder.with_name("c1").write_text("in the way")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mcp_types import CallToolResult
+from mcp_types import CallToolResult, TextResourceContents
 
 from desktop.catalog_entries import ToolDefinition
 from desktop.errors import AssistantError
@@ -17,6 +17,7 @@ from desktop.host.access import ServerAccess
 from desktop.host.catalog import ServerCatalog
 from desktop.host.consent import Consent
 from desktop.host.host import Host
+from desktop.host.sdk_client import SdkClient
 from desktop.host.server_config import Configuration, ServerDefinition
 from desktop.paths import Paths
 from tests.host.conftest import LONGEST_WAIT, records, scripted, until
@@ -28,9 +29,16 @@ pytestmark = pytest.mark.anyio
 class Servers:
     """A host of real servers with its catalog and access."""
 
-    def __init__(self, paths: Paths, servers: dict[str, list[str]], disabled: tuple[str, ...]) -> None:
+    def __init__(self, paths: Paths, servers: dict[str, list[str]], disabled: tuple[str, ...], limit: float) -> None:
         definitions = [
-            ServerDefinition(name, "stdio", command=given[0], args=tuple(given[1:]), disabled=name in disabled)
+            ServerDefinition(
+                name,
+                "stdio",
+                command=given[0],
+                args=tuple(given[1:]),
+                disabled=name in disabled,
+                request_time_limit=limit,
+            )
             for name, given in servers.items()
         ]
         self.host = Host(
@@ -64,8 +72,8 @@ Start = Callable[..., Servers]
 async def start(paths: Paths) -> AsyncIterator[Start]:
     started: list[Servers] = []
 
-    def start(disabled: tuple[str, ...] = (), **servers: list[str]) -> Servers:
-        started.append(Servers(paths, servers, disabled))
+    def start(disabled: tuple[str, ...] = (), limit: float = 30, **servers: list[str]) -> Servers:
+        started.append(Servers(paths, servers, disabled, limit))
         return started[-1]
 
     yield start
@@ -190,6 +198,50 @@ async def test_every_read_asks_the_server(start: Start, tmp_path: Path) -> None:
     for _ in range(2):
         await servers.access.read("odd", "test://small")
     assert [request["method"] for request in records(record, "request")].count("resources/read") == 2
+
+
+async def test_a_read_that_is_stopped_as_its_content_comes_gives_nothing_and_is_not_sent_again(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = tmp_path / "record"
+    content = {"contents": [{"uri": "a:b", "text": "secret"}]}
+    servers = start(server=scripted(resources_read=content, record=str(record)))
+    await servers.host.connection("server").connect()
+    reading = asyncio.create_task(servers.access.read("server", "a:b"))
+    read_resource = SdkClient.read_resource
+
+    async def read_and_stop(client: SdkClient, uri: str, **given: Any) -> Any:
+        result = await read_resource(client, uri, **given)
+        reading.cancel()  # in the very pass of the loop in which the content has come
+        return result
+
+    monkeypatch.setattr(SdkClient, "read_resource", read_and_stop)
+    with pytest.raises(asyncio.CancelledError):
+        await reading
+    assert record.read_text().count('"resources/read"') == 1
+    monkeypatch.setattr(SdkClient, "read_resource", read_resource)
+    (part,) = (await servers.access.read("server", "a:b")).contents
+    assert isinstance(part, TextResourceContents)
+    assert part.text == "secret"
+
+
+@pytest.mark.parametrize(("answer", "code"), [("ignore", "timeout"), ("exit", "server_exited")])
+async def test_a_read_that_fails_is_tried_once_and_says_nothing_of_the_servers_own(
+    start: Start, tmp_path: Path, answer: str, code: str
+) -> None:
+    record = tmp_path / "record"
+    servers = start(server=scripted(resources_read=answer, record=str(record)), limit=1)
+    assert await failure(servers.access.read("server", "secret:b")) == (code, "server")
+    assert record.read_text().count('"resources/read"') == 1
+
+
+async def test_a_read_during_a_shutdown_is_cancelled(start: Start, tmp_path: Path) -> None:
+    record = tmp_path / "record"
+    servers = start(server=scripted(resources_read="ignore", record=str(record)))
+    reading = asyncio.create_task(servers.access.read("server", "a:b"))
+    await until(lambda: record.exists() and '"resources/read"' in record.read_text())
+    await servers.host.close()
+    assert await failure(reading) == ("cancelled", "server")
 
 
 async def test_a_server_without_resources_says_so(start: Start) -> None:

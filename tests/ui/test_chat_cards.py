@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mcp_types import CallToolResult
 from PySide6.QtCore import QBuffer, QByteArray, QIODevice, QPoint, Qt
 from PySide6.QtGui import QColor, QGuiApplication, QImage
 from PySide6.QtTest import QTest
@@ -27,7 +28,9 @@ from desktop.assistant.conversation import (
     SpilledFile,
     ToolCall,
     ToolOutput,
+    part_from_json,
 )
+from desktop.assistant.results import ResultStore
 from desktop.catalog_entries import ToolDefinition
 from desktop.errors import Diagnostic
 from desktop.ui.chat.answers import PersonAnswers
@@ -39,6 +42,7 @@ from desktop.ui.chat.question_cards import ChoiceCard, FormCard, OptionButton
 from desktop.ui.chat.result_text import Section, sections
 from desktop.ui.chat.stack_layout import StackLayout
 from desktop.ui.chat.tool_call_card import ToolCallCard
+from desktop.ui.chat.widgets import ElidedLabel
 from tests.ui.person import button, click, opened, seen, until
 
 pytestmark = pytest.mark.anyio
@@ -395,9 +399,68 @@ def test_parts_that_are_json_are_laid_out(output: ToolOutput, expected: list[Sec
     assert sections(output) == expected
 
 
-def test_json_that_would_become_too_long_stays_as_it_is() -> None:
-    text = "[" + ",".join("1" for _ in range(3000)) + "]"
-    assert sections(ToolOutput(text)) == [Section(text, False)]
+def array(length: int) -> str:
+    return f"[{','.join(['1'] * length)}]"
+
+
+@pytest.mark.parametrize("text", [array(2100), f'["{"x" * 52_000}"]', "[" * 101 + "]" * 101])
+def test_json_that_is_too_long_or_too_deep_to_be_laid_out_stays_as_it_is(text: str) -> None:
+    (section,) = sections(ToolOutput(text))
+    assert section.text == text
+
+
+@pytest.mark.parametrize(("count", "is_json"), [(2, True), (3, False)])
+def test_json_that_is_too_long_together_stays_as_it_is(count: int, is_json: bool) -> None:
+    text = "\n\n".join([array(900)] * count)
+    blocks = [Block(start, start + 1801) for start in range(0, len(text), 1803)]
+    found = sections(ToolOutput(text, blocks=blocks))
+    assert [section.is_json for section in found] == ([True] * count if is_json else [False])
+    assert "".join("".join(section.text for section in found).split()) == "".join(text.split())
+
+
+def test_no_token_of_json_is_changed_when_it_is_laid_out() -> None:
+    tokens = ["1.50", "1e999", "-0", "12345678901234567890123", "9" * 5000, '"\\u00e9\\/"']
+    text = '{"a":[' + ",".join(tokens) + '],"a":0.10}'
+    (section,) = sections(ToolOutput(text, blocks=[Block(0, len(text), structured=True)]))
+    assert section.text.split() == ["{", '"a":', "[", *(f"{each}," for each in tokens[:-1]), tokens[-1], "],",
+                                    '"a":', "0.10", "}"]  # fmt: skip
+
+
+async def test_json_that_was_cut_stays_plain_and_its_file_is_offered(tmp_path: Path) -> None:
+    content = {"content": [{"type": "text", "text": array(40_000)}, {"type": "text", "text": '{"a":1}'}]}
+    output = await ResultStore(tmp_path).output(
+        CallToolResult.model_validate(content), conversation_id="c", server="billing"
+    )
+    assert [section.is_json for section in sections(output)] == [False]
+    shown = card(ended(output))
+    assert output.spilled is not None
+    assert str(output.spilled.path) in output.text
+    assert "The whole result is in a file" in seen(shown)
+
+
+async def test_a_call_that_an_older_deskhand_stored_is_still_shown() -> None:
+    call = part_from_json(
+        {"kind": "tool_call", "id": "1", "name": "mcp__billing__list", "arguments": "{}", "state": "done",
+         "output": {"text": '{"a":1.50}'}}
+    )  # fmt: skip
+    assert isinstance(call, ToolCall)
+    assert '"a": 1.50' in seen(card(call))
+
+
+@pytest.mark.parametrize("width", [0, 1, 2, 10, 80, 300])
+async def test_no_row_is_drawn_beyond_a_card_of_any_width(width: int) -> None:
+    wide = "請求書を一覧表示する🧾" * 12
+    candidates = [{"kind": "tool", "identifier": f"会計.{wide}", "description": wide, "loaded": True}]
+    details = {"operation": "query", "candidates": candidates, "not_searched": [{"server": wide, "code": "timeout"}]}
+    call = ToolCall("1", "mcp_tools", json.dumps({"query": wide}), details=details)
+    shown = card(ended(ToolOutput("found"), call=call))
+    room = max(width, shown.minimumSizeHint().width())
+    shown.resize(width, 300)
+    await until(lambda: shown.width() == room)
+    for label in shown.findChildren(ElidedLabel):
+        right = label.mapTo(shown, QPoint(label.width(), 0)).x()
+        assert right <= shown.width(), f"{label.text()[:20]} ends at {right} of {shown.width()}"
+    assert shown.minimumSizeHint().width() <= 300
 
 
 # Decisions

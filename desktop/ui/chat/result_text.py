@@ -5,14 +5,13 @@ Only white space between tokens of JSON changes; everything is bounded, and what
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 
 from desktop.assistant import json_text
 from desktop.assistant.conversation import Block, ToolOutput
 from desktop.visible_text import visible
 
-#: Characters and lines of all JSON of a result together, laid out.
+#: Characters and lines of all JSON of a result together, laid out; of its characters also before that.
 _CHARACTERS = 50 * 1024
 _LINES = 2000
 
@@ -25,32 +24,32 @@ class Section:
 
 
 def sections(output: ToolOutput) -> list[Section]:
-    """The parts of a result's text in their order; one plain part where its blocks don't fit the text."""
+    """The parts of a result's text in their order; one plain part where its blocks don't fit the text.
+
+    What is JSON is laid out, unless that is too long of all of it together: then everything stays as it is.
+    """
     text = output.text
     blocks = output.blocks or [Block(0, len(text))]
     ends = [0, *(block.end for block in blocks)]
     fits = all(0 <= end <= block.start <= block.end <= len(text) for end, block in zip(ends, blocks, strict=False))
-    if not fits:
-        blocks = [Block(0, len(text), "text/plain")]
-    found: list[Section] = []
-    characters, lines, position = _CHARACTERS, _LINES, 0
-    for block in blocks:
-        _add_plain(found, text[position : block.start])
-        part, position = text[block.start : block.end], block.end
-        laid_out = _laid_out(part, block) if len(part) <= characters else None
-        if laid_out is None or len(laid_out) > characters or laid_out.count("\n") >= lines:
-            _add_plain(found, part)
-        else:
-            characters -= len(laid_out)
-            lines -= laid_out.count("\n") + 1
-            found.append(Section(visible(laid_out), True))
-    _add_plain(found, text[position:])
-    return [section if section.is_json else Section(section.text.strip("\n"), False) for section in found]
+    laid_out = [(block, _laid_out(text[block.start : block.end], block)) for block in blocks] if fits else []
+    found = [(block, each) for block, each in laid_out if each is not None]
+    lines = sum(each.count("\n") + 1 for _, each in found)
+    if lines > _LINES or sum(len(each) for _, each in found) > _CHARACTERS:
+        found = []
+    parts: list[Section] = []
+    position = 0
+    for block, each in found:
+        _add_plain(parts, text[position : block.start])
+        parts.append(Section(visible(each), True))
+        position = block.end
+    _add_plain(parts, text[position:])
+    return [part if part.is_json else Section(part.text.strip("\n"), False) for part in parts]
 
 
 def pretty(text: str) -> str | None:
     """JSON text laid out; None for what is no JSON, a bare value, or too large."""
-    return _laid_out(text, Block(0, len(text))) if len(text) <= _CHARACTERS else None
+    return _laid_out(text, Block(0, len(text)))
 
 
 def _laid_out(text: str, block: Block) -> str | None:
@@ -60,18 +59,16 @@ def _laid_out(text: str, block: Block) -> str | None:
         or mime_type in ("application/json", "text/json")
         or (mime_type.startswith("application/") and mime_type.endswith("+json"))
     )
-    if not said and (mime_type or text.lstrip()[:1] not in ("{", "[")):
+    if len(text) > _CHARACTERS or (not said and (mime_type or text.lstrip()[:1] not in ("{", "["))):
         return None
     try:
-        json.loads(text)
-    except (ValueError, RecursionError):
+        json_text.parse(text)
+    except ValueError:
         return None
     laid_out = json_text.respaced(text.strip())
     return laid_out if len(laid_out) <= _CHARACTERS else None
 
 
-def _add_plain(found: list[Section], text: str) -> None:
-    if found and not found[-1].is_json:
-        found[-1] = Section(found[-1].text + visible(text), False)
-    elif text.strip("\n"):
-        found.append(Section(visible(text), False))
+def _add_plain(parts: list[Section], text: str) -> None:
+    if text.strip("\n"):
+        parts.append(Section(visible(text), False))
