@@ -190,16 +190,6 @@ async def test_mcp_tools_prints_what_the_model_gets_and_fails_on_usage() -> None
     assert "[usage]" in found.output
 
 
-async def test_doctor_tells_what_works_as_json_too() -> None:
-    found = await deskhand("doctor", "--json")
-    report = json.loads(found.output)
-    assert found.status == 0
-    assert report["version"] == __version__
-    assert {"Python", "mcp", "litellm", "Keyring", "Server deskhand"} <= {check["name"] for check in report["checks"]}
-    found = await deskhand("doctor")
-    assert "✔ Python" in found.output
-
-
 async def test_the_version_and_wrong_usage() -> None:
     found = await deskhand("--version")
     assert (found.status, found.output) == (0, f"Deskhand {__version__}\n")
