@@ -191,6 +191,7 @@ class _Printer:
     def print(self, event: TurnEvent) -> None:
         from desktop.assistant import events
         from desktop.assistant.conversation import Notice
+        from desktop.terminal import say, say_row
         from desktop.visible_text import visible, visible_line
 
         match event:
@@ -198,22 +199,21 @@ class _Printer:
                 print(visible(text), end="", flush=True)
                 self._at_line_start = text.endswith("\n")
             case events.ToolCallStarted(call):
-                self._aside(f"▶ {_title(call)} {visible_line(call.arguments, 200)}")
+                self._end_line()
+                say_row(f"▶ {_title(call)} {visible_line(call.arguments, 200)}")
             case events.ToolCallFinished(call):
                 glyph = {"done": "✔", "stopped": "■"}.get(call.state, "✘")
-                self._aside(f"{glyph} {_title(call)}")
+                self._end_line()
+                say_row(f"{glyph} {_title(call)}")
                 if call.output and call.output.diagnostic:
-                    self._aside(f"  {call.output.diagnostic}")
+                    say(f"  {call.output.diagnostic}")
             case events.PartAdded(Notice() as notice):
-                self._aside(str(notice.diagnostic))
+                self._end_line()
+                say(str(notice.diagnostic))
             case events.TurnFinished():
                 self._end_line()
             case _:
                 pass
-
-    def _aside(self, text: str) -> None:
-        self._end_line()
-        print(text, file=sys.stderr, flush=True)
 
     def _end_line(self) -> None:
         if not self._at_line_start:
