@@ -16,6 +16,10 @@ from desktop.assistant.asking import Asker
 from desktop.assistant.history import History
 from desktop.assistant.results import ResultStore
 from desktop.credentials import Credentials
+from desktop.errors import AssistantError, Diagnostic
+from desktop.host.servers_file import set_disabled
+from desktop.host.trust import Trust
+from desktop.host.workspace import Workspace
 from desktop.paths import Paths
 from desktop.settings import Settings
 from desktop.signals import Signal
@@ -34,6 +38,7 @@ class Core:
 
     Attributes:
         started: Emitted once, when `start` is through; `host`, `catalog`, `access` and `assistant` exist from then on.
+        folder_fault: Why the folder to begin with could not be opened.
     """
 
     host: Host
@@ -48,25 +53,36 @@ class Core:
         approver: Approver,
         asker: Asker,
         config: Path | None = None,
+        folder: Path | None = None,
         searches_by_meaning: bool = False,
     ) -> None:
         """`config` replaces the person's ``mcp.json`` for this run; naming it is consent to start its servers.
+        `folder` is the workspace to begin with.
 
         `searches_by_meaning` has the catalog's entries encoded in the background, where the extra ``semantic`` is installed.
         It's for what stays open: a single command would be over, or find one thing now and another a second later.
         """
         self.paths = paths
+        self._config = config
         self.settings = Settings(paths.settings_file)
         self.credentials = Credentials()
         self.history = History(paths.history_file)
         self.results = ResultStore(paths.results)
         self.approvals = Approvals(paths.config / "approvals.json", approver)
+        self.workspace = Workspace(
+            self.servers_file,
+            Trust(paths.data / "trusted_folders.json"),
+            lambda: self.settings.values.folder_policy,
+            default=None if config else Path.home(),
+        )
         self.started: Signal[()] = Signal()
         self._asker = asker
-        self._config = config
+        self._folder = folder
+        self.folder_fault: Diagnostic | None = None
         self._searches_by_meaning = searches_by_meaning
         self._model: tuple[tuple[str, str, str], LitellmModel] | None = None
         self._ready = asyncio.Event()
+        self._reloading = asyncio.Lock()
 
     @property
     def servers_file(self) -> Path:
@@ -80,15 +96,18 @@ class Core:
         sweeps = (asyncio.to_thread(self.results.sweep), asyncio.to_thread(processes.sweep_orphans))
         await asyncio.gather(self.history.open(), *sweeps)
         modules = await asyncio.to_thread(_import_the_rest)
-        configuration = await asyncio.to_thread(modules.read_configuration, self.servers_file)
+        if self._folder is not None:
+            try:
+                await asyncio.to_thread(self.workspace.open, self._folder)
+            except AssistantError as error:
+                self.folder_fault = error.diagnostic
+        configuration = await asyncio.to_thread(self.workspace.read)
         self.host = modules.Host(
             configuration,
             paths=self.paths,
             read_large=self.results.receive_large,
             builtin=modules.builtin_server(self.results, self._search_conversations, self._server_status),
-            consent=modules.Consent.for_everything()
-            if self._config
-            else modules.Consent(self.paths.data / "consent.json"),
+            consent=modules.Consent(self.paths.data / "consent.json", own_allowed=self._config is not None),
             secret=self.credentials.get,
             spool_folder=self.results.spool_folder,
         )
@@ -114,6 +133,48 @@ class Core:
     async def ready(self) -> None:
         """Waits until `start` is through."""
         await self._ready.wait()
+
+    async def open_folder(self, folder: Path | None) -> None:
+        """Makes a folder the workspace, or closes it; servers that stay the same keep their connection.
+
+        Raises AssistantError ``folder_unavailable``; the workspace is then as it was.
+        """
+        await self.ready()
+        await asyncio.to_thread(self.workspace.open, folder)
+        await self.reload_servers()
+
+    async def decide_trust(self, folder: Path, trusted: bool, *, until_quit: bool) -> None:
+        """Answers for a folder whether its servers are used.
+
+        Raises AssistantError ``storage_failed``; the answer then holds until Deskhand quits.
+        """
+        try:
+            await asyncio.to_thread(self.workspace.trust.decide, folder, trusted, until_quit=until_quit)
+        finally:
+            await self.reload_servers()
+
+    async def revoke_trust(self, folder: Path) -> None:
+        """Takes back what was answered for a folder; servers that it brought end at once. Raises like `decide_trust`."""
+        try:
+            await asyncio.to_thread(self.workspace.trust.revoke, folder)
+        finally:
+            await self.reload_servers()
+
+    async def reload_servers(self) -> None:
+        """Reads the files of servers anew and takes over what changed."""
+        await self.ready()
+        async with self._reloading:
+            await self.host.reload(await asyncio.to_thread(self.workspace.read))
+
+    async def set_disabled(self, name: str, disabled: bool) -> None:
+        """Disables or enables a server in the file that it comes from.
+
+        Raises AssistantError: ``server_unknown``, and why the file can't be changed.
+        """
+        connection = self.host.connections.get(name)
+        file = self.workspace.file_of(connection.definition) if connection else self.servers_file
+        await asyncio.to_thread(set_disabled, file, name, disabled)
+        await self.reload_servers()
 
     async def language_model(self) -> LanguageModel:
         """The chosen model with its key, or Guide. Raises AssistantError when the keyring is locked."""
@@ -175,7 +236,6 @@ def _import_the_rest() -> Any:
     from desktop.host.host import Host
     from desktop.host.meanings import Meanings
     from desktop.host.sentence_encoder import is_installed
-    from desktop.host.servers_file import read_configuration
     from desktop.host.tool_cache import ToolCache
 
     return SimpleNamespace(
@@ -188,5 +248,4 @@ def _import_the_rest() -> Any:
         Host=Host,
         Meanings=Meanings,
         is_installed=is_installed,
-        read_configuration=read_configuration,
     )

@@ -43,6 +43,19 @@ CATALOGUE: dict[str, tuple[str, str]] = {
         "The configuration file has comments, which a change by Deskhand would lose.",
         "Change it in an editor; Deskhand reads it as it is.",
     ),
+    "folder_unavailable": ("The folder can't be opened: {reason}.", "Choose another, or see that you may read it."),
+    "folder_not_open": (
+        "The definition refers to the open folder, and none is open.",
+        "Open a folder, or write a path into the definition.",
+    ),
+    "folder_not_trusted": (
+        "The folder's own servers are left out: the folder is not trusted.",
+        "Open the folder in Deskhand's window and trust it there, if you do.",
+    ),
+    "folder_file_shared": (
+        "The folder's file of servers is your own one: it counts once, as yours.",
+        "Give the folder a file of its own.",
+    ),
     "variable_missing": (
         "The environment variable {variable} that the definition names is not set.",
         "Set it, or write the value into the definition.",

@@ -16,6 +16,7 @@ from desktop.paths import write_private
 from desktop.signals import Signal
 
 ColorScheme = Literal["system", "light", "dark"]
+FolderPolicy = Literal["ask", "always", "never"]
 
 
 @dataclass(slots=True)
@@ -31,6 +32,12 @@ class Values:
     font_size: int = 0
     """Points; 0: the platform's."""
     tool_calls_per_turn: int = 50
+    folder: str = ""
+    """The open folder; empty: none."""
+    recent_folders: list[str] = field(default_factory=list[str])
+    """Folders opened before, newest first."""
+    folder_policy: str = "ask"
+    """Whether the servers that a folder brings are used where nothing was answered for it: a `FolderPolicy`."""
     window_geometry: str = ""
     """Base64 of Qt's own form."""
     window_state: str = ""
@@ -88,3 +95,5 @@ class Settings:
                 setattr(self.values, name, value)
         if self.values.color_scheme not in get_args(ColorScheme):
             self.values.color_scheme = "system"
+        if self.values.folder_policy not in get_args(FolderPolicy):
+            self.values.folder_policy = "ask"

@@ -14,9 +14,14 @@ from desktop.tool_names import fingerprint
 
 
 class Consent:
-    def __init__(self, file: Path | None) -> None:
-        """Consent is remembered in a private file; None: everything is allowed, and nothing is written."""
+    def __init__(self, file: Path | None, *, own_allowed: bool = False) -> None:
+        """Consent is remembered in a private file; None: everything is allowed, and nothing is written.
+
+        `own_allowed`: the servers of the person's file need none, for it was named on the command line; those of the open
+        folder's file do.
+        """
         self._remembered = None if file is None else Remembered(file)
+        self._own_allowed = own_allowed
 
     @classmethod
     def for_everything(cls) -> Consent:
@@ -25,7 +30,9 @@ class Consent:
 
     def given(self, definition: ServerDefinition) -> bool:
         """Whether the server may be connected; always so for one that starts no process of its own."""
-        return definition.kind != "stdio" or self._remembered is None or _command(definition) in self._remembered
+        if definition.kind != "stdio" or self._remembered is None:
+            return True
+        return (self._own_allowed and definition.workspace is None) or _command(definition) in self._remembered
 
     def give(self, definition: ServerDefinition) -> None:
         """Raises AssistantError ``storage_failed`` when it can't be written; the consent then holds for this run."""

@@ -12,7 +12,6 @@ from typing import Any
 from mcp.server import Server
 
 from desktop.errors import AssistantError, Diagnostic
-from desktop.host import servers_file
 from desktop.host.connection import Connection
 from desktop.host.consent import Consent
 from desktop.host.large_messages import LargeMessageReader
@@ -21,6 +20,7 @@ from desktop.host.remembered import Remembered
 from desktop.host.server_config import BUILTIN_NAME, Configuration, ServerDefinition
 from desktop.host.server_log import ServerLog
 from desktop.host.server_references import SecretSource
+from desktop.host.workspace import secret_name
 from desktop.paths import Paths
 from desktop.signals import Signal
 
@@ -65,7 +65,6 @@ class Host:
         self.faults: tuple[Diagnostic, ...] = ()
         self.state_changed: Signal[str] = Signal()
         self.servers_changed: Signal[()] = Signal()
-        self._path = configuration.path
         self._paths = paths
         self._read_large = read_large
         self._builtin = builtin
@@ -96,31 +95,14 @@ class Host:
         return connection
 
     async def reload(self, configuration: Configuration) -> None:
-        """Takes over a configuration that was read anew: connections whose definition is the same stay as they are.
-
-        Of a file that can't be read only the fault is taken over; the servers go on as they were.
-        """
+        """Takes over a configuration that was read anew: connections whose definition is the same stay as they are."""
         async with self._reloading:
-            if any(fault.code == "configuration_unreadable" for fault in configuration.faults):
-                self.faults = configuration.faults
-                self.servers_changed.emit()
-                return
             before = set(self.connections.values())
             self._adopt(configuration)
             after = set(self.connections.values())
             self.servers_changed.emit()
             await asyncio.gather(*(connection.close(for_good=True) for connection in before - after))
             self._launch(after - before)
-
-    async def set_disabled(self, name: str, disabled: bool) -> None:
-        """Disables or enables a server in the configuration's file, and here.
-
-        Raises AssistantError: ``server_unknown``, and why the file can't be changed.
-        """
-        if self._path is None:
-            raise AssistantError("server_unknown", operation="configuration", server=name)
-        await asyncio.to_thread(servers_file.set_disabled, self._path, name, disabled)
-        await self.reload(await asyncio.to_thread(servers_file.read_configuration, self._path))
 
     async def give_consent(self, name: str) -> None:
         """Allows a server's command, as it is now, to be started.
@@ -166,7 +148,7 @@ class Host:
             log=self._logs[name],
             consent=self._consent,
             legacy_servers=self._legacy_servers,
-            secret=self._secret,
+            secret=lambda kept: self._secret(secret_name(definition.workspace, kept)),
             read_large=self._read_large,
             spool_folder=self._spool_folder,
             builtin=self._builtin,

@@ -74,6 +74,26 @@ def _sentences() -> dict[str, tuple[str, str, str]]:
             tr("The configuration file has comments, which a change by Deskhand would lose."),
             tr("Change it in an editor; Deskhand reads it as it is."),
         ),
+        "folder_unavailable": (
+            tr("Folder can't be opened"),
+            tr("The folder can't be opened: {reason}."),
+            tr("Choose another, or see that you may read it."),
+        ),
+        "folder_not_open": (
+            tr("No folder is open"),
+            tr("The definition refers to the open folder, and none is open."),
+            tr("Open a folder, or write a path into the definition."),
+        ),
+        "folder_not_trusted": (
+            tr("Folder not trusted"),
+            tr("The folder's own servers are left out: the folder is not trusted."),
+            tr("Trust it in the servers panel, if you do."),
+        ),
+        "folder_file_shared": (
+            tr("One file for both"),
+            tr("The folder's file of servers is your own one: it counts once, as yours."),
+            tr("Give the folder a file of its own, if it is to have servers of its own."),
+        ),
         "secret_missing": (
             tr("Secret missing"),
             tr("The secret {variable} that the definition refers to is not in the keyring."),

@@ -126,32 +126,6 @@ async def test_a_reload_keeps_what_did_not_change_and_replaces_what_did(make_hos
     assert len(await host.connection("changed").list_tools()) > 1
 
 
-async def test_a_file_that_cannot_be_read_any_more_leaves_the_servers_as_they_were(
-    make_host: MakeHost, paths: Paths
-) -> None:
-    host = make_host(files=entry(hostile()))
-    await host.connection("files").connect()
-    paths.servers_file.write_text("{")
-    await host.reload(read_configuration(paths.servers_file))
-    assert [fault.code for fault in host.faults] == ["configuration_unreadable"]
-    assert host.connection("files").state.status == "connected"
-    write(paths, files=entry(hostile()))
-    await host.reload(read_configuration(paths.servers_file))
-    assert host.faults == () and host.connection("files").state.status == "connected"
-
-
-async def test_disabling_and_enabling_change_the_file_and_the_servers(make_host: MakeHost, paths: Paths) -> None:
-    host = make_host(files=entry(hostile(), later="kept"))
-    await host.connection("files").connect()
-    await host.set_disabled("files", True)
-    assert host.connections["files"].state.status == "disabled" and children() == []
-    written = json.loads(paths.servers_file.read_text())["mcpServers"]["files"]
-    assert (written["disabled"], written["later"]) == (True, "kept")
-    await host.set_disabled("files", False)
-    assert len(await host.connection("files").list_tools()) > 1
-    assert await failure(host.set_disabled("nobody", True)) == "server_unknown"
-
-
 async def test_nothing_starts_before_consent_and_everything_with_that_command_after_it(
     make_host: MakeHost, tmp_path: Path
 ) -> None:

@@ -250,8 +250,8 @@ class ServersPanel(QWidget):
             "reconnect": lambda: self._reconnect(connection),
             "refresh": lambda: self._core.catalog.refresh(name),
             "edit": lambda: self._edit(name),
-            "enable": lambda: self._host.set_disabled(name, False),
-            "disable": lambda: self._host.set_disabled(name, True),
+            "enable": lambda: self._core.set_disabled(name, False),
+            "disable": lambda: self._core.set_disabled(name, True),
             "remove": lambda: self._remove(name),
         }
         if step == "log":
@@ -282,7 +282,7 @@ class ServersPanel(QWidget):
     async def _edit(self, name: str | None) -> None:
         editor = ServerEditor(self._core, name, self.window())
         if await tasks.opened(editor):
-            await self._reload()
+            await self._core.reload_servers()
             self._draw()
             self.focus_server(editor.saved)
 
@@ -291,8 +291,4 @@ class ServersPanel(QWidget):
         text = self.tr("Its definition is taken out of mcp.json. Conversations and stored results stay.")
         if await confirmed(self, question, text, self.tr("Remove")):
             await asyncio.to_thread(servers_file.remove_server, self._core.servers_file, name)
-            await self._reload()
-
-    async def _reload(self) -> None:
-        configuration = await asyncio.to_thread(servers_file.read_configuration, self._core.servers_file)
-        await self._host.reload(configuration)
+            await self._core.reload_servers()

@@ -1,0 +1,198 @@
+"""The workspace: the folder the person has opened, and the servers that count while it is open. Used by the core.
+
+A folder may bring servers of its own in ``.mcp.json`` or ``.vscode/mcp.json``. That file is neither read nor parsed, only known
+to exist, until the person trusts the folder; a server of it replaces the person's own one of the same name whole.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+from desktop.errors import AssistantError, Diagnostic, os_reason
+from desktop.host.server_config import Configuration, ServerDefinition
+from desktop.host.servers_file import read_configuration
+from desktop.host.trust import Trust
+from desktop.tool_names import fingerprint
+
+FILES = (".mcp.json", ".vscode/mcp.json")
+"""Where a folder may have servers, the first that exists counts."""
+_VARIABLE = "workspaceFolder"
+
+State = Literal["closed", "plain", "trusted", "refused", "undecided"]
+Policy = Literal["ask", "always", "never"]
+
+
+@dataclass(frozen=True)
+class Servers:
+    """What was read of the files that count.
+
+    Attributes:
+        configuration: The definitions of all, and what could not be used.
+        folder_faults: Those of the faults that are of the folder's file.
+        replaced: Names of the person's own servers that the folder's replace.
+    """
+
+    configuration: Configuration
+    folder_faults: tuple[Diagnostic, ...] = ()
+    replaced: tuple[str, ...] = ()
+
+
+class Workspace:
+    """The open folder, if there is one.
+
+    Attributes:
+        folder: Canonical, or None.
+        file: The folder's file of servers as it was looked for last, whether it may be read or not; None: it has none.
+        servers: What was read last.
+    """
+
+    def __init__(self, own_file: Path, trust: Trust, policy: Callable[[], str], *, default: Path | None) -> None:
+        """`policy` says what holds for folders that nothing was answered for; `default` is where servers run while no folder is
+        open, None for the folder Deskhand runs in."""
+        self.folder: Path | None = None
+        self.file: Path | None = None
+        self.servers = Servers(Configuration(path=own_file))
+        self.trust = trust
+        self._own_file = own_file
+        self._policy = policy
+        self._default = default
+        self._readable: dict[Path, Configuration] = {}
+
+    @property
+    def state(self) -> State:
+        """Whether the folder's file counts; ``plain`` is a folder without one."""
+        if self.folder is None:
+            return "closed"
+        if self.file is None:
+            return "plain"
+        decision = self.trust.decision(self.folder)
+        if decision is not None:
+            return "trusted" if decision.trusted else "refused"
+        by_policy: dict[str, State] = {"always": "trusted", "never": "refused"}
+        return by_policy.get(self._policy(), "undecided")
+
+    @property
+    def ignored(self) -> Diagnostic | None:
+        """That the folder's file is not used, where it isn't."""
+        return Diagnostic("folder_not_trusted", "configuration") if self.state in ("refused", "undecided") else None
+
+    def open(self, folder: Path | None) -> None:
+        """Makes a folder the open one; None closes it. Nothing of it is read.
+
+        Raises AssistantError ``folder_unavailable``; the folder that was open stays so.
+        """
+        if folder is not None:
+            try:
+                folder = folder.expanduser().resolve(strict=True)
+                with os.scandir(folder):  # also tells whether we may look into it
+                    pass
+            except (OSError, RuntimeError) as error:
+                reason = os_reason(error) if isinstance(error, OSError) else "its path is not valid"
+                raise AssistantError("folder_unavailable", operation="configuration", reason=reason) from error
+        if folder != self.folder:
+            self._forget_files()
+        self.folder = folder
+        self.file = servers_file_of(folder)
+
+    def read(self) -> Configuration:
+        """Reads the person's file and, of a trusted folder, its own. A file that can't be read any more counts as it was read
+        last, and its fault is told."""
+        folder = self.folder
+        self.file = servers_file_of(folder)
+        state = self.state
+        environ = os.environ if folder is None else {**os.environ, _VARIABLE: str(folder)}
+        own = self._read(self._own_file, environ, "")
+        own = replace(own, faults=tuple(map(_as_folder_fault, own.faults)))
+        theirs = Configuration()
+        if folder is None or self.file is None or state != "trusted":
+            self._forget_files()
+        elif _same_file(self.file, self._own_file):
+            theirs = Configuration(faults=(Diagnostic("folder_file_shared", "configuration"),))
+        else:
+            theirs = self._read(self.file, environ, str(folder))
+        # A folder that may bring programs the person has not agreed to is no place to run others in.
+        place = self._default if folder is None or self.ignored is not None else folder
+        named = {each.name for each in theirs.definitions}
+        definitions = (
+            *(_of_folder(each, str(folder)) for each in theirs.definitions),
+            *(_of_person(each, place, folder) for each in own.definitions if each.name not in named),
+        )
+        self.servers = Servers(
+            Configuration(definitions, (*theirs.faults, *own.faults), self._own_file),
+            theirs.faults,
+            tuple(each.name for each in own.definitions if each.name in named),
+        )
+        return self.servers.configuration
+
+    def file_of(self, definition: ServerDefinition) -> Path:
+        """The file that a server's definition stands in."""
+        return self._own_file if definition.workspace is None or self.file is None else self.file
+
+    def _forget_files(self) -> None:
+        self._readable = {path: each for path, each in self._readable.items() if path == self._own_file}
+
+    def _read(self, path: Path, environ: Mapping[str, str], base: str) -> Configuration:
+        configuration = read_configuration(path, environ, base=base)
+        if any(fault.code == "configuration_unreadable" for fault in configuration.faults):
+            before = self._readable.get(path, Configuration())
+            return replace(configuration, definitions=before.definitions)
+        self._readable[path] = configuration
+        return configuration
+
+
+def servers_file_of(folder: Path | None) -> Path | None:
+    """The file of servers that a folder has, as far as can be told without opening it."""
+    if folder is None:
+        return None
+    return next((folder / name for name in FILES if os.path.lexists(folder / name)), None)
+
+
+def secret_name(folder: str | None, name: str) -> str:
+    """Where a secret is kept that a server of a folder's file refers to: such a server gets no secret of the person's own,
+    whatever its name is. `name` is where it would be kept for a server of the person's file."""
+    return name if folder is None else f"folder:{fingerprint(folder)}:{name}"
+
+
+def _as_folder_fault(fault: Diagnostic) -> Diagnostic:
+    """What a person can do about a reference to the open folder is other than about a variable."""
+    if fault.code == "variable_missing" and fault.values.get("variable") == _VARIABLE:
+        return replace(fault, code="folder_not_open")
+    return fault
+
+
+def _of_folder(definition: ServerDefinition, folder: str) -> ServerDefinition:
+    """A server of the folder's file: its command was written for that folder, and is agreed to for it."""
+    cwd = definition.cwd or folder if definition.kind == "stdio" else None
+    return _with_folder(replace(definition, workspace=folder, cwd=cwd), folder)
+
+
+def _of_person(definition: ServerDefinition, place: Path | None, folder: Path | None) -> ServerDefinition:
+    """One of the person's own: it goes along from folder to folder, unless its command names a file of the folder."""
+    if folder is not None:
+        definition = _with_folder(definition, str(folder))
+    if definition.kind != "stdio" or definition.cwd is not None or place is None:
+        return definition
+    if os.path.basename(definition.command) != definition.command and not os.path.isabs(definition.command):
+        return replace(definition, cwd=str(place))
+    return replace(definition, folder=str(place))
+
+
+def _with_folder(definition: ServerDefinition, folder: str) -> ServerDefinition:
+    """Puts the folder's name into what is resolved only when the server is connected."""
+    written = folder.replace("$", "$$")
+
+    def named(values: Mapping[str, str]) -> dict[str, str]:
+        return {key: value.replace(f"${{{_VARIABLE}}}", written) for key, value in values.items()}
+
+    return replace(definition, env=named(definition.env), headers=named(definition.headers))
+
+
+def _same_file(one: Path, other: Path) -> bool:
+    try:
+        return os.path.samefile(one, other)
+    except OSError:
+        return False
