@@ -1,4 +1,4 @@
-"""How the rows of Deskhand's lists are drawn alike. Used by the delegates of the conversations and of the catalog."""
+"""How the rows of Deskhand's lists are drawn alike. Used by the delegates of the conversations, the catalog and completions."""
 
 from __future__ import annotations
 
@@ -24,3 +24,10 @@ def draw_ground(painter: QPainter, area: QRect, state: QStyle.StateFlag, palette
         painter.setBrush(Qt.BrushStyle.NoBrush)
         painter.setPen(palette.color(QPalette.ColorRole.Highlight))
         painter.drawRoundedRect(ground.adjusted(0, 0, -1, -1), _RADIUS, _RADIUS)
+
+
+def draw_line(painter: QPainter, area: QRect, alignment: Qt.AlignmentFlag, text: str) -> None:
+    """A text on one line, ending in an ellipsis where it does not fit. `alignment` is meant for the screen, not for the text:
+    a name that is written from right to left must not leave its column."""
+    line = painter.fontMetrics().elidedText(text, Qt.TextElideMode.ElideRight, area.width())
+    painter.drawText(area, alignment | Qt.AlignmentFlag.AlignAbsolute | Qt.TextFlag.TextSingleLine, line)

@@ -7,6 +7,7 @@ from PySide6.QtGui import QFocusEvent, QInputMethodEvent, QKeyEvent, QPalette
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QPlainTextEdit, QVBoxLayout, QWidget
 
 from desktop.ui import theme
+from desktop.ui.chat.completion_popup import CompletionPopup
 from desktop.ui.chat.widgets import Card, RoundButton, SlimScrollBars
 from desktop.ui.labels import PlainLabel
 
@@ -17,7 +18,10 @@ _FEWEST_LINES = 1
 
 
 class Composer(Card):
-    """Signals:
+    """Attributes:
+    completions: What is offered while one writes; its sources are added by whoever knows them.
+
+    Signals:
     sent(str): The person wants to send this text. The field keeps it until `clear`.
     stopped: The person wants the running answer to stop.
     """
@@ -34,6 +38,7 @@ class Composer(Card):
         self._edit.textChanged.connect(self._show_state)
         self._edit.paste_cut.connect(self._say_cut)
         self._edit.focus_changed.connect(self._show_focus)
+        self.completions = CompletionPopup(self._edit)
         self._button = RoundButton(34)
         self._button.clicked.connect(lambda: self._stop() if self._busy else self._send())
         self._hint = PlainLabel(tone="muted", scale=0.9)

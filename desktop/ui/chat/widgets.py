@@ -123,7 +123,6 @@ def flat_button(icon: str, name: str, *, text: str = "", parent: QWidget | None 
     button.setAutoRaise(True)
     button.setAccessibleName(name)
     button.setToolTip(plain_tool_tip(name))
-    button.setIconSize(QSize(16, 16))
     button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
     if icon:
         icons.set_icon(button, icon)
@@ -145,7 +144,6 @@ class CopyButton(QToolButton):
         self._back = QTimer(self, singleShot=True, interval=1500)
         self._back.timeout.connect(self._show_copy)
         self.setAutoRaise(True)
-        self.setIconSize(QSize(16, 16))
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self.clicked.connect(self._copy)
         self._show_copy()
@@ -171,13 +169,22 @@ class RoundButton(QToolButton):
         super().__init__(parent)
         self._quiet = quiet
         self._icon = ""
-        self.setFixedSize(size, size)
+        self._size = size
+        self._fit()
 
     def show_action(self, icon: str, name: str) -> None:
         self._icon = icon
         self.setAccessibleName(name)
         self.setToolTip(plain_tool_tip(name))
         self.update()
+
+    def _fit(self) -> None:
+        self.setFixedSize(icons.scaled(self._size), icons.scaled(self._size))
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.FontChange:
+            self._fit()
 
     def paintEvent(self, event: QPaintEvent) -> None:
         colors, palette = theme.colors(), self.palette()
@@ -192,7 +199,8 @@ class RoundButton(QToolButton):
         painter.setBrush(ground)
         painter.drawEllipse(QRectF(self.rect()).adjusted(1.5, 1.5, -1.5, -1.5))
         mode = QIcon.Mode.Normal if self._quiet else QIcon.Mode.Selected if self.isEnabled() else QIcon.Mode.Disabled
-        icons.icon(self._icon).paint(painter, self.rect().adjusted(8, 8, -8, -8), mode=mode)
+        edge = icons.scaled(8)
+        icons.icon(self._icon).paint(painter, self.rect().adjusted(edge, edge, -edge, -edge), mode=mode)
 
 
 class SlimScrollBars(QObject):
@@ -216,7 +224,7 @@ class Glyph(QLabel):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._icon, self._tone = "", ""
-        self.setFixedSize(16, 16)
+        self.setFixedSize(icons.size(), icons.size())
 
     def show_state(self, icon: str, tone: str, name: str) -> None:
         if name != self.accessibleName():
@@ -227,12 +235,14 @@ class Glyph(QLabel):
             self._draw()
 
     def _draw(self) -> None:
+        size = icons.size()
+        self.setFixedSize(size, size)
         if self._icon:
-            self.setPixmap(icons.pixmap(self._icon, 16, self._tone, scale=self.devicePixelRatioF()))
+            self.setPixmap(icons.pixmap(self._icon, size, self._tone, scale=self.devicePixelRatioF()))
 
     def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)
-        if event.type() == QEvent.Type.PaletteChange:
+        if event.type() in (QEvent.Type.PaletteChange, QEvent.Type.FontChange):
             self._draw()
 
 

@@ -20,7 +20,6 @@ from desktop.visible_text import visible_line
 
 _Index = QModelIndex | QPersistentModelIndex
 _LONGEST = 300
-_ICON = 16
 _ICONS: dict[Kind, str] = {"tool": "tool", "resource": "resource", "template": "file", "prompt": "prompt"}
 #: The order of kinds where entries are not ranked.
 _ORDER: dict[Kind, int] = {"tool": 0, "resource": 1, "template": 2, "prompt": 3}
@@ -125,24 +124,23 @@ class CatalogDelegate(QStyledItemDelegate):
         list_rows.draw_ground(painter, area, state, palette)
         inner = area.adjusted(theme.SPACING, 0, -theme.SPACING, 0)
         upper = QRect(inner.left(), inner.top(), inner.width(), inner.height() // 2)
-        mark = QRect(upper.left(), upper.bottom() - _ICON, _ICON, _ICON)
+        size = icons.size()
+        mark = QRect(upper.left(), upper.bottom() - size, size, size)
         icons.icon(_ICONS[entry.kind], "muted").paint(painter, QStyle.visualRect(direction, inner, mark))
-        upper = upper.adjusted(_ICON + theme.SPACING, 0, 0, 0)
+        upper = upper.adjusted(size + theme.SPACING, 0, 0, 0)
         lower = upper.translated(0, upper.height())
         leading = QStyle.visualAlignment(direction, Qt.AlignmentFlag.AlignLeft)
         painter.setPen(palette.color(QPalette.ColorRole.WindowText))
-        _draw(painter, QStyle.visualRect(direction, inner, upper), leading | Qt.AlignmentFlag.AlignBottom, label(entry))
+        list_rows.draw_line(
+            painter, QStyle.visualRect(direction, inner, upper), leading | Qt.AlignmentFlag.AlignBottom, label(entry)
+        )
         painter.setPen(QColor(colors.muted))
         words = " · ".join(filter(None, (visible_line(entry.server), visible_line(entry.description, _LONGEST))))
-        _draw(painter, QStyle.visualRect(direction, inner, lower), leading | Qt.AlignmentFlag.AlignTop, words)
+        list_rows.draw_line(
+            painter, QStyle.visualRect(direction, inner, lower), leading | Qt.AlignmentFlag.AlignTop, words
+        )
         painter.restore()
 
     def sizeHint(self, option: QStyleOptionViewItem, index: _Index) -> QSize:
         metrics: QFontMetrics = option.fontMetrics  # type: ignore[attr-defined]
         return QSize(80, 2 * metrics.lineSpacing() + 8)
-
-
-def _draw(painter: QPainter, area: QRect, alignment: Qt.AlignmentFlag, text: str) -> None:
-    line = painter.fontMetrics().elidedText(text, Qt.TextElideMode.ElideRight, area.width())
-    # Absolute: a name that is written from right to left must not leave its column.
-    painter.drawText(area, alignment | Qt.AlignmentFlag.AlignAbsolute | Qt.TextFlag.TextSingleLine, line)
