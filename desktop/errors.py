@@ -76,7 +76,7 @@ CATALOGUE: dict[str, tuple[str, str]] = {
         "The person can connect it in the servers panel.",
     ),
     "connection_failed": (
-        "The connection to the server failed{outcome}.",
+        "The connection to the server failed{reason}{outcome}.",
         "See the server's log in the servers panel.",
     ),
     "command_not_found": (
@@ -96,8 +96,12 @@ CATALOGUE: dict[str, tuple[str, str]] = {
         "Ask again.",
     ),
     "certificate_refused": (
-        "The server's certificate is not trusted.",
-        "Name a file of its issuer's certificates as `caFile` in the server's definition.",
+        "The server's certificate is not trusted{reason}.",
+        "If you trust its issuer, name a file of the issuer's certificates as `caFile` in the server's definition.",
+    ),
+    "rate_limited": (
+        "The server did nothing: it takes the next request in {seconds} seconds.",
+        "Wait that long, then ask again.",
     ),
     "authentication_required": ("The server asks for a sign-in.", "Sign in from the servers panel."),
     "permission_denied": ("The server refused access.", "Check the credentials and what they allow."),

@@ -26,7 +26,7 @@ from mcp_types import (
 from pydantic import ValidationError
 
 from desktop.errors import AssistantError, Diagnostic, Operation
-from desktop.host.http_client import HttpFailure
+from desktop.host.http_failure import HttpFailure
 from desktop.host.large_messages import LARGEST_MESSAGE, MESSAGE_NOT_READ, MESSAGE_TOO_LARGE, MIB
 
 _LONGEST_CHAIN = 4
@@ -79,7 +79,9 @@ def classify(exception: BaseException, operation: Operation, server: str | None)
             return AssistantError.of(Diagnostic(of.code, of.operation or operation, of.server or server, of.values))
         if isinstance(each, MCPError):
             failure = HttpFailure.of(each)
-            return known(failure.code, operation, server) if failure else _of_server(each.code, operation, server)
+            if failure is not None:
+                return known(failure.code, operation, server, **failure.values)
+            return _of_server(each.code, operation, server)
         if isinstance(each, httpx2.HTTPStatusError) and each.response.status_code in _BY_STATUS:
             return known(_BY_STATUS[each.response.status_code], operation, server)
         for type_, code in _BY_TYPE:

@@ -9,25 +9,19 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import re
-import secrets
-import socket
-import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
-from dataclasses import asdict, dataclass
-from typing import Any, cast
+from typing import Any
 
 import httpx2
-from mcp import MCPError
 from mcp.client.streamable_http import MCP_SESSION_ID
 from mcp.shared._httpx_utils import next_request_within_origin
 from mcp_types import INVALID_PARAMS, ErrorData, JSONRPCError, RequestId
 from pydantic import ValidationError
 
-from desktop.errors import AssistantError
 from desktop.host.event_stream import EventStream
+from desktop.host.http_failure import HttpFailure, failure_of_exception, failure_of_status
 from desktop.host.large_messages import (
     LARGEST_MESSAGE,
     MESSAGE_TOO_LARGE,
@@ -41,45 +35,16 @@ from desktop.host.large_messages import (
 from desktop.host.sdk_log import route_to
 from desktop.host.server_log import ServerLog
 
-HTTP_FAILURE = -31003
-"""Code of the error that answers a request which HTTP failed: see `HttpFailure.of`."""
 #: Seconds without a sign of life after which the stream of a server's own messages is opened anew.
 _LONGEST_SILENCE = 300.0
 #: Seconds for a server to hear that we leave.
 _LAST_REQUEST = 2.0
 #: Seconds between attempts to open the stream of a server's own messages again.
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 1.0, 30.0
-_LONGEST_RETRY_AFTER = 60.0
-_GATEWAY_STATUSES = (502, 503, 504)
-_CODES = {401: "authentication_required", 403: "permission_denied", 429: "connection_failed"}
+_PASSING_STATUSES = (429, 502, 503, 504)
 #: As the SDK writes a request.
 _REQUEST = re.compile(rb'\{"jsonrpc":"2\.0","id":(-?\d+|"(?:[^"\\]|\\.)*"),"method":"([^"\\]*)"')
 _NOT_SENDABLE = "deskhand.not_sendable"
-#: Tells our own errors from those of a server that uses their code.
-_TOKEN = secrets.token_hex(8)
-
-
-@dataclass(frozen=True, slots=True)
-class HttpFailure:
-    """Why a request has no answer of the protocol."""
-
-    code: str
-    """Of the diagnostic that it stands for: ``authentication_required`` (401), ``permission_denied`` (403), ``session_lost``
-    (404 within a session), ``certificate_refused``, ``timeout``, ``protocol_error``, what a sign-in raised, else
-    ``connection_failed``."""
-    status: int | None = None
-    """None: there was no answer, or it broke off."""
-    retry_after: float | None = None
-    """Seconds that the server asks to wait, at most 60."""
-
-    @classmethod
-    def of(cls, error: MCPError) -> HttpFailure | None:
-        """The failure that an error of the SDK's client stands for, or None."""
-        data: object = error.data
-        if error.code != HTTP_FAILURE or not isinstance(data, dict):
-            return None
-        values = dict(cast("dict[str, Any]", data))
-        return cls(**values) if values.pop("token", None) == _TOKEN else None
 
 
 class GuardedClient(httpx2.AsyncClient):
@@ -131,7 +96,7 @@ class GuardedClient(httpx2.AsyncClient):
         pause = _SHORTEST_PAUSE
         while True:
             response = await self._send(request, **options)
-            if response.status_code not in _GATEWAY_STATUSES:
+            if response.status_code not in _PASSING_STATUSES:
                 return response
             await asyncio.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
@@ -140,11 +105,11 @@ class GuardedClient(httpx2.AsyncClient):
         try:
             response = await super().send(request, **options)
         except Exception as error:  # also what a sign-in raises: nothing may end the SDK's client
-            return await self._fail(request, _failure_of(error, self._log))
+            return await self._fail(request, failure_of_exception(error, self._log))
         try:
             return await self._safe(request, response)
         except (httpx2.HTTPError, httpx2.StreamError) as error:  # it broke off
-            return await self._fail(request, _failure_of(error, self._log))
+            return await self._fail(request, failure_of_exception(error, self._log))
         except BaseException:
             await response.aclose()
             raise
@@ -157,7 +122,10 @@ class GuardedClient(httpx2.AsyncClient):
                     "The server redirected a request to another place; that was not followed.", level="warning"
                 )
                 await response.aclose()
-                return await self._fail(request, HttpFailure("connection_failed", response.status_code))
+                elsewhere = HttpFailure(
+                    "connection_failed", response.status_code, reason="it redirects to another place"
+                )
+                return await self._fail(request, elsewhere)
             return response
         kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
         if response.status_code >= 400:
@@ -182,25 +150,25 @@ class GuardedClient(httpx2.AsyncClient):
         """What stands for a status of 400 and more: the server's own error where that is one of the protocol and says more."""
         _, method = _asked(request)
         status = response.status_code
-        code = _CODES.get(status)
-        if status == 404 and MCP_SESSION_ID in request.headers:
-            code = "session_lost"
+        failure = failure_of_status(response, in_session=MCP_SESSION_ID in request.headers)
         content = b""
-        if code is None and kind == "application/json":
+        if failure is None and kind == "application/json":
             with suppress(MessageRefused):
                 content = await _read(response, self._new_message())
         await response.aclose()
-        if code is None and not _is_error(content):
-            code = "connection_failed" if status >= 500 else "protocol_error" if method == "initialize" else None
-        if code is None:
+        if failure is None and not _is_error(content):
+            if status >= 500:
+                failure = HttpFailure("connection_failed", status, reason=f"it answered with HTTP status {status}")
+            elif method == "initialize":
+                failure = HttpFailure("protocol_error", status)
+        if failure is None:
             return _with_content(response, content)
         self._log.append(f"The server answered with status {status}.", level="warning")
-        return await self._fail(request, HttpFailure(code, status, _retry_after(response)))
+        return await self._fail(request, failure)
 
     async def _fail(self, request: httpx2.Request, failure: HttpFailure) -> httpx2.Response:
         self.failure = failure
-        error = ErrorData(code=HTTP_FAILURE, message="The request failed.", data={**asdict(failure), "token": _TOKEN})
-        return await self._error(request, failure.status if (failure.status or 0) >= 400 else 503, error)
+        return await self._error(request, failure.status if (failure.status or 0) >= 400 else 503, failure.as_error())
 
     async def _error(self, request: httpx2.Request, status: int | None, error: ErrorData) -> httpx2.Response:
         asked, _ = _asked(request)
@@ -241,7 +209,7 @@ class _Events(httpx2.AsyncByteStream):
                 async for event in self._events.take(chunk):
                     yield event
         except (httpx2.HTTPError, httpx2.StreamError) as error:
-            _failure_of(error, self._log)
+            failure_of_exception(error, self._log)
         finally:
             self._events.discard()
 
@@ -289,12 +257,6 @@ def _is_error(content: bytes) -> bool:
     return True
 
 
-def _retry_after(response: httpx2.Response) -> float | None:
-    """Dates are taken for no answer: nobody sends them here."""
-    value = response.headers.get("retry-after", "")
-    return min(float(value), _LONGEST_RETRY_AFTER) if value.isdecimal() else None
-
-
 def _note(refused: MessageRefused, log: ServerLog) -> None:
     if refused.code == MESSAGE_TOO_LARGE:
         log.append(
@@ -302,23 +264,3 @@ def _note(refused: MessageRefused, log: ServerLog) -> None:
         )
     else:
         log.append("A large message of the server could not be stored or read; it was skipped.", level="warning")
-
-
-def _failure_of(error: Exception, log: ServerLog) -> HttpFailure:
-    """Of an exception its type decides and is logged, not its text, which may hold an address or a secret."""
-    code = "connection_failed"
-    told: list[str] = []
-    cause: BaseException | None = error
-    while cause is not None and len(told) < 8:
-        told.append(type(cause).__name__)
-        if isinstance(cause, OSError) and cause.errno and not isinstance(cause, socket.gaierror | ssl.SSLError):
-            told.append(os.strerror(cause.errno))
-        if isinstance(cause, AssistantError):
-            code = cause.diagnostic.code
-        elif isinstance(cause, ssl.SSLCertVerificationError):
-            code = "certificate_refused"
-        elif isinstance(cause, httpx2.TimeoutException):
-            code = "timeout"
-        cause = cause.__cause__ or cause.__context__
-    log.append(f"A request failed: {', '.join(dict.fromkeys(told))}.", level="error")
-    return HttpFailure(code)

@@ -38,7 +38,13 @@ class Network(httpx2.AsyncBaseTransport):
         self._transports: dict[str, httpx2.AsyncHTTPTransport] = {}
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        response = await self._transport_for(request.url).handle_async_request(request)
+        proxy = self._proxy_for(request.url)
+        try:
+            response = await self._transport(proxy).handle_async_request(request)
+        except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
+            if proxy:  # which else could not be told from the server
+                raise httpx2.ProxyError("the proxy, or the server behind it, could not be reached") from error
+            raise
         headers = httpx2.Headers(response.headers)
         encoding = headers.pop("content-encoding", "identity").strip().lower()
         if encoding not in ("identity", "gzip", "x-gzip", "deflate"):
@@ -54,10 +60,13 @@ class Network(httpx2.AsyncBaseTransport):
         for transport in self._transports.values():
             await transport.aclose()
 
-    def _transport_for(self, url: httpx2.URL) -> httpx2.AsyncHTTPTransport:
-        proxy = ""
-        if not is_loopback(str(url)) and not urllib.request.proxy_bypass(url.host):
-            proxy = self._proxies.get(url.scheme) or self._proxies.get("all") or ""
+    def _proxy_for(self, url: httpx2.URL) -> str:
+        """Empty: none."""
+        if is_loopback(str(url)) or urllib.request.proxy_bypass(url.host):
+            return ""
+        return self._proxies.get(url.scheme) or self._proxies.get("all") or ""
+
+    def _transport(self, proxy: str) -> httpx2.AsyncHTTPTransport:
         if proxy not in self._transports:
             try:
                 self._transports[proxy] = httpx2.AsyncHTTPTransport(

@@ -23,7 +23,9 @@ from mcp_types import JSONRPCError
 
 from desktop import __version__
 from desktop.errors import AssistantError
-from desktop.host.http_client import GuardedClient, HttpFailure
+from desktop.host.diagnostics import known
+from desktop.host.http_client import GuardedClient
+from desktop.host.http_failure import HttpFailure
 from desktop.host.http_network import Network, tls_context
 from desktop.host.large_messages import LARGEST_MESSAGE, MIB, IncomingMessage, LargeMessageReader
 from desktop.host.sdk_log import quiet, route_to
@@ -73,14 +75,14 @@ class HttpTransport:
         route_to(self._log)
         if not self._url.lower().startswith("https:") and not is_loopback(self._url):
             self._log.append("Plain http is for servers on this computer only; use https.")
-            raise AssistantError("connection_failed", operation="connect")
+            reason = ": plain http is for servers on this computer only"
+            raise AssistantError("connection_failed", operation="connect", reason=reason)
         try:
             context = await asyncio.to_thread(tls_context, self._ca_file)
         except (OSError, ValueError) as error:
-            reason = "the file can't be read as certificates"
-            raise AssistantError(
-                "configuration_invalid", operation="connect", where=" at caFile", reason=reason
-            ) from error
+            where = " at caFile" if self._ca_file else ""
+            reason = f"the file{'' if where else ' that SSL_CERT_FILE names'} can't be read as certificates"
+            raise AssistantError("configuration_invalid", operation="connect", where=where, reason=reason) from error
         client = GuardedClient(
             self._log,
             self._new_message,
@@ -122,7 +124,7 @@ class HttpTransport:
             )
         except httpx2.HTTPError as error:
             failure = client.failure or HttpFailure("connection_failed")
-            raise AssistantError(failure.code, operation="connect") from error
+            raise known(failure.code, "connect", None, **failure.values) from error
         # A stream of our own in front of the SDK's: a request that fails is answered there.
         incoming, read_stream = anyio.create_memory_object_stream["SessionMessage | Exception"](0)
         self._incoming = incoming

@@ -27,7 +27,7 @@ from pydantic import ValidationError
 
 from desktop.catalog_entries import Kind
 from desktop.errors import AssistantError
-from desktop.host.http_client import HttpFailure
+from desktop.host.http_failure import HttpFailure
 from desktop.host.large_messages import LARGE_META
 from desktop.host.readable_result import readable_result
 from desktop.host.server_log import ServerLog

@@ -127,7 +127,7 @@ def _sentences() -> dict[str, tuple[str, str, str]]:
         ),
         "connection_failed": (
             tr("Connection failed"),
-            tr("The connection to the server failed{outcome}."),
+            tr("The connection to the server failed{reason}{outcome}."),
             tr("See the server's log, then reconnect."),
         ),
         "command_not_found": (
@@ -152,8 +152,13 @@ def _sentences() -> dict[str, tuple[str, str, str]]:
         ),
         "certificate_refused": (
             tr("Certificate not trusted"),
-            tr("The server's certificate is not trusted."),
-            tr("Name a file with its issuer's certificates as caFile in the server's definition."),
+            tr("The server's certificate is not trusted{reason}."),
+            tr("If you trust its issuer, name a file with the issuer's certificates as caFile in the server's definition."),
+        ),
+        "rate_limited": (
+            tr("Too many requests"),
+            tr("The server did nothing: it takes the next request in {seconds} seconds."),
+            tr("Wait that long, then try again."),
         ),
         "protocol_unsupported": (
             tr("No common protocol version"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import datetime
+import email.utils
 import gc
 import ipaddress
 import json
@@ -26,13 +27,15 @@ from mcp_types import CONNECTION_CLOSED, INVALID_PARAMS, METHOD_NOT_FOUND, PARSE
 
 from desktop.errors import AssistantError
 from desktop.host import http_client
-from desktop.host.http_client import GuardedClient, HttpFailure
+from desktop.host.http_client import GuardedClient
+from desktop.host.http_failure import HTTP_FAILURE, HttpFailure
 from desktop.host.http_transport import HttpTransport
 from desktop.host.large_messages import MESSAGE_NOT_READ, MESSAGE_TOO_LARGE, MIB, IncomingMessage
 from desktop.host.server_log import ServerLog
 from tests.servers.running import friendly, hostile, http_server
 
 pytestmark = pytest.mark.anyio
+NOBODY_THERE = HttpFailure("connection_failed", reason="nothing answers at its address")
 FORMS = pytest.mark.parametrize(
     "form", [(), ("--sse",), ("--era", "modern"), ("--era", "modern", "--sse")], ids=" ".join
 )
@@ -215,7 +218,7 @@ async def test_a_server_that_was_away_is_called_again(servers: Servers) -> None:
         client = await first.__aenter__()
         assert await call(client, "echo", text="one") == "one"
     port = int(url.rsplit(":")[-1].split("/")[0])
-    assert await failure_of(client, "echo", text="two") == HttpFailure("connection_failed")
+    assert await failure_of(client, "echo", text="two") == NOBODY_THERE
     async with http_server(hostile("--era", "modern"), port=port):
         assert await call(client, "echo", text="three") == "three"
     await first.__aexit__(None, None, None)
@@ -223,28 +226,37 @@ async def test_a_server_that_was_away_is_called_again(servers: Servers) -> None:
 
 async def test_nobody_there_is_told(servers: Servers) -> None:
     refused = await refusal_of(servers, "http://127.0.0.1:9/mcp")
-    assert refused == HttpFailure("connection_failed")
+    assert refused == NOBODY_THERE
     assert "Connection refused" in servers.log.tail(1)[0]
 
 
 @pytest.mark.parametrize(
-    ("code", "meaning"),
+    ("status", "code", "reason"),
     [
-        (401, "authentication_required"),
-        (403, "permission_denied"),
-        (404, "session_lost"),
-        (429, "connection_failed"),
-        (500, "connection_failed"),
-        (503, "connection_failed"),
+        (401, "authentication_required", ""),
+        (403, "permission_denied", ""),
+        (404, "session_lost", ""),
+        (500, "connection_failed", "it answered with HTTP status 500"),
+        (503, "connection_failed", "it answered with HTTP status 503"),
     ],
 )
-async def test_statuses_are_told_apart_by_each_request(servers: Servers, code: int, meaning: str) -> None:
+async def test_statuses_are_told_apart_by_each_request(servers: Servers, status: int, code: str, reason: str) -> None:
     async with http_server(hostile("--forget-session", "99")) as url, servers.client(url, mode="legacy") as client:
-        assert await failure_of(client, "status", code=code, retry_after=7) == HttpFailure(meaning, code, 7)
-        assert await failure_of(client, "status", code=code) == HttpFailure(meaning, code)
-        assert await failure_of(client, "status", code=code, retry_after=999) == HttpFailure(meaning, code, 60)
+        assert await failure_of(client, "status", code=status) == HttpFailure(code, status, reason=reason)
         assert await call(client, "echo", text="still here") == "still here"
-    assert servers.log.tail(9) == [f"The server answered with status {code}."] * 3
+    assert f"The server answered with status {status}." in servers.log.tail(9)
+
+
+async def test_a_server_that_takes_no_more_requests_says_how_long_to_wait(servers: Servers) -> None:
+    day = 24 * 3600
+    soon = email.utils.formatdate(time.time() + 90, usegmt=True)
+    said = {"7": 7, "": 5, "soon": 5, "-3": 5, "0": 0, str(9 * day): day, "Mon, 01 Jan 2024 00:00:00 GMT": 0}
+    async with http_server(hostile()) as url, servers.client(url, mode="legacy") as client:
+        for retry_after, seconds in said.items():
+            given = {"retry_after": retry_after} if retry_after else {}
+            assert await failure_of(client, "status", code=429, **given) == HttpFailure("rate_limited", 429, seconds)
+        told = await failure_of(client, "status", code=429, retry_after=soon)
+    assert told is not None and told.seconds in range(60, 92)
 
 
 async def test_a_session_that_was_forgotten_is_told(servers: Servers) -> None:
@@ -266,8 +278,8 @@ async def test_not_found_outside_a_session_is_the_protocol_s_own(servers: Server
         (["--status", "403"], HttpFailure("permission_denied", 403)),
         (["--status", "404"], HttpFailure("protocol_error", 404)),
         (["--status", "405"], HttpFailure("protocol_error", 405)),
-        (["--status", "502"], HttpFailure("connection_failed", 502)),
-        (["--status", "429", "--retry-after", "3"], HttpFailure("connection_failed", 429, 3)),
+        (["--status", "502"], HttpFailure("connection_failed", 502, reason="it answered with HTTP status 502")),
+        (["--status", "429", "--retry-after", "3"], HttpFailure("rate_limited", 429, 3)),
     ],
     ids=str,
 )
@@ -288,9 +300,9 @@ async def test_headers_reach_the_server(servers: Servers, tmp_path: Path) -> Non
 
 
 async def test_an_error_with_our_code_from_a_server_is_the_server_s() -> None:
-    forged = {"code": "session_lost", "status": 404, "retry_after": None}
+    forged = {"code": "session_lost", "status": 404}
     for data in (forged, {**forged, "token": "guess"}, None, [], "x"):
-        assert HttpFailure.of(MCPError(code=http_client.HTTP_FAILURE, message="", data=data)) is None
+        assert HttpFailure.of(MCPError(code=HTTP_FAILURE, message="", data=data)) is None
 
 
 async def test_a_page_of_html_is_outside_the_protocol(servers: Servers) -> None:
@@ -325,7 +337,7 @@ async def test_a_redirect_to_another_place_is_not_followed(servers: Servers, tmp
     server = http_server(hostile("--record", str(tmp_path / "other")))
     async with server as other, http_server(hostile("--redirect", other)) as url:
         refused = await refusal_of(servers, url, headers={"Authorization": "Bearer good"})
-    assert refused == HttpFailure("connection_failed", 307)
+    assert refused == HttpFailure("connection_failed", 307, reason="it redirects to another place")
     assert requests(tmp_path / "other") == []
 
 
@@ -371,9 +383,21 @@ async def test_other_computers_are_reached_through_the_proxy_unless_they_are_exc
         monkeypatch.setenv("https_proxy", f"127.0.0.1:{port}")
         monkeypatch.setenv("no_proxy", no_proxy)
         refused = await refusal_of(servers, "https://deskhand.invalid/mcp")
-    assert refused == HttpFailure("connection_failed")
+    assert refused is not None and refused.code == "connection_failed"
+    assert refused.reason.startswith(
+        "its name is not" if no_proxy == "deskhand.invalid" else "the proxy that the system"
+    )
     expected = set[bytes]() if no_proxy == "deskhand.invalid" else {b"CONNECT deskhand.invalid:443 HTTP/1.1\r\n"}
     assert set(asked) == expected
+
+
+async def test_a_proxy_that_is_not_there_is_told_from_a_server_that_is_not(
+    servers: Servers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("https_proxy", "http://127.0.0.1:9")
+    refused = await refusal_of(servers, "https://deskhand.invalid/mcp")
+    assert refused is not None and refused.reason.startswith("the proxy that the system names")
+    assert "Connection refused" in servers.log.tail(1)[0]
 
 
 async def test_a_kind_of_proxy_that_is_not_supported_fails_the_request(
@@ -381,7 +405,7 @@ async def test_a_kind_of_proxy_that_is_not_supported_fails_the_request(
 ) -> None:
     monkeypatch.setenv("https_proxy", "gopher://127.0.0.1:9")
     refused = await refusal_of(servers, "https://deskhand.invalid/mcp")
-    assert refused == HttpFailure("connection_failed")
+    assert refused is not None and refused.reason.startswith("the proxy that the system names")
     assert "ProxyError" in servers.log.tail(1)[0]
 
 
@@ -420,7 +444,7 @@ async def test_certificates_of_a_private_authority_are_trusted_where_its_file_is
     async with http_server(hostile("--tls", str(certificate[0]))) as url:
         assert url.startswith("https:")
         refused = await refusal_of(servers, url)
-        assert refused == HttpFailure("certificate_refused")
+        assert refused == HttpFailure("certificate_refused", reason="it is signed by itself")
         async with servers.client(url, ca_file=str(certificate[1])) as client:
             assert await call(client, "echo", text="over TLS") == "over TLS"
 
@@ -568,7 +592,8 @@ async def test_the_older_transport_tells_when_its_stream_ends(servers: Servers) 
             await call(client, "echo", text="the other is under way")
         error = await waiting
         # Where the answer to its request was still on its way, that is what is told to have failed.
-        assert error.code == CONNECTION_CLOSED or HttpFailure.of(error) == HttpFailure("connection_failed")
+        failure = HttpFailure.of(error)
+        assert error.code == CONNECTION_CLOSED or (failure is not None and failure.code == "connection_failed")
         assert transport.ended is not None
         await transport.ended.wait()
         await opened.__aexit__(None, None, None)
