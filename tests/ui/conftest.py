@@ -79,7 +79,8 @@ def no_window_left(qapp: QApplication) -> Iterator[None]:
     qapp.removeEventFilter(watcher)
     for window in QApplication.topLevelWidgets():
         window.close()
-        window.deleteLater()
+        if window.windowType() != Qt.WindowType.Popup:  # a completer deletes its own, for good
+            window.deleteLater()
     QApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
     assert not watcher.shown, f"shown as windows: {watcher.shown}"
 
