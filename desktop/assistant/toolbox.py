@@ -7,6 +7,7 @@ tools come back with a conversation, after a restart and on each branch, without
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, cast
 
@@ -23,6 +24,8 @@ MCP_TOOLS = "mcp_tools"
 MOST_ACTIVE = 127
 #: Tools that one call may activate.
 MOST_AT_ONCE = 50
+#: Of a schema or a description; about so many make one token.
+_CHARACTERS_A_TOKEN = 4
 _DESCRIPTION_LIMIT = 8000
 
 
@@ -94,6 +97,13 @@ def spec(tool: ToolDefinition) -> ToolSpec:
         projected(tool.input_schema),
         tool,
     )
+
+
+def weight(tool: ToolDefinition) -> int:
+    """About how many tokens an active tool takes in each request. Costs some 20 µs; for many tools, a thread."""
+    definition = spec(tool)
+    schema = json.dumps(definition.schema, ensure_ascii=False)
+    return max(1, (len(definition.name) + len(definition.description) + len(schema)) // _CHARACTERS_A_TOKEN)
 
 
 def _active(calls: Iterable[ToolCall]) -> dict[str, ToolDefinition]:

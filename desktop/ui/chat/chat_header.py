@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
 from PySide6.QtCore import QLocale, QSize, Qt, Signal
@@ -24,8 +23,6 @@ _WIDEST_MODEL = 420
 _NARROWEST_TITLE = 150
 #: Pixels below which the line leaves out tokens and cost.
 _NARROW = 620
-#: Characters of a schema and a description that make about one token.
-_CHARACTERS_A_TOKEN = 4
 
 
 class ChatHeader(QWidget):
@@ -149,7 +146,7 @@ class ToolsPopup(Card):
         area.setWidget(rows)
         rows.setAutoFillBackground(False)
         area.setFixedHeight(min(360, rows.sizeHint().height()))
-        total = QLocale().toString(sum(map(_weight, tools)))
+        total = QLocale().toString(sum(map(toolbox.weight, tools)))
         about = self.tr("Together about {count} tokens in every request.").format(count=total)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(12, 12, 12, 12)
@@ -163,7 +160,7 @@ class ToolsPopup(Card):
         name = f"{visible_line(tool.server, 80)} · {visible_line(tool.title or tool.name, 120)}"
         unload = flat_button("close", self.tr("Unload {tool}").format(tool=name))
         unload.clicked.connect(lambda: self._unload(tool, row))
-        weight = self.tr("≈ {count} tokens").format(count=QLocale().toString(_weight(tool)))
+        weight = self.tr("≈ {count} tokens").format(count=QLocale().toString(toolbox.weight(tool)))
         layout = QHBoxLayout(row)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(ElidedLabel(name), 1)
@@ -235,13 +232,6 @@ class _TitleEdit(QLineEdit):
         super().resizeEvent(event)
         if not self.hasFocus():
             self._show_elided()
-
-
-def _weight(tool: ToolDefinition) -> int:
-    """About how many tokens a tool takes in each request."""
-    spec = toolbox.spec(tool)
-    schema = json.dumps(spec.schema, ensure_ascii=False)
-    return max(1, (len(spec.name) + len(spec.description) + len(schema)) // _CHARACTERS_A_TOKEN)
 
 
 def _usage(conversation: Conversation) -> tuple[str, str]:
