@@ -32,16 +32,12 @@ Operation = Literal[
 CATALOGUE: dict[str, tuple[str, str]] = {
     # configuration
     "configuration_invalid": (
-        "The server's definition is not valid{where}: {reason}.",
+        "The server's definition is not valid{where}{place}: {reason}.",
         "Correct the definition in mcp.json; the other servers work.",
     ),
     "configuration_unreadable": (
         "The configuration file can't be read: {reason}.",
         "Correct the file; Deskhand has not changed it and will not write to it until it can be read.",
-    ),
-    "configuration_commented": (
-        "The configuration file has comments, which a change by Deskhand would lose.",
-        "Change it in an editor; Deskhand reads it as it is.",
     ),
     "folder_unavailable": ("The folder can't be opened: {reason}.", "Choose another, or see that you may read it."),
     "folder_not_open": (
@@ -57,12 +53,16 @@ CATALOGUE: dict[str, tuple[str, str]] = {
         "Give the folder a file of its own.",
     ),
     "variable_missing": (
-        "The environment variable {variable} that the definition names is not set.",
+        "The environment variable {variable} that the definition names{where}{place} is not set.",
         "Set it, or write the value into the definition.",
     ),
     "secret_missing": (
         "The secret {variable} that the definition refers to is not in the keyring.",
         "Enter it in the server's editor.",
+    ),
+    "secret_lookup_failed": (
+        "The command for the value of {variable} failed: {reason}.",
+        "Try the command in a terminal; it runs by the platform's shell, in the server's folder.",
     ),
     # servers
     "server_unknown": ("No server of that name is configured.", "Leave out the server, or name a configured one."),

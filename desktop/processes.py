@@ -29,6 +29,7 @@ _NO_WINDOW: int = getattr(subprocess, "CREATE_NO_WINDOW", 0)
 _LAST_OUTPUT = 0.1
 #: Seconds until the loop must have heard of a killed process.
 _LONGEST_REAP = 1.0
+_REAP_PAUSE = 0.005
 #: A process may start another one while it is looked for.
 _KILL_ROUNDS = 5
 
@@ -117,9 +118,32 @@ async def start_with_protocol(
         variables[OWNER_VARIABLE] = owner_tag()
     if mark:
         variables[MARK_VARIABLE] = mark
-    return await asyncio.get_running_loop().subprocess_exec(
-        protocol, *command, env=variables, cwd=folder, stdin=stdin, stdout=stdout, stderr=stderr, **_session()
+    starting = asyncio.ensure_future(
+        asyncio.get_running_loop().subprocess_exec(
+            protocol, *command, env=variables, cwd=folder, stdin=stdin, stdout=stdout, stderr=stderr, **_session()
+        )
     )
+    try:
+        return await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        # Left to asyncio, what the child has started by now lives on, and is waited for as long as it holds a pipe.
+        await asyncio.wait({asyncio.ensure_future(_end_started(starting))}, timeout=_LONGEST_REAP)
+        raise
+
+
+async def _end_started(starting: asyncio.Future[tuple[asyncio.SubprocessTransport, Any]]) -> None:
+    """Ends a child whose caller was cancelled while it was being started."""
+    try:
+        transport, _ = await starting
+    except (OSError, ValueError):
+        return
+    kill_tree(transport.get_pid())
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_LONGEST_REAP):
+            # Closed before, the loop would miss its exit status, and say so.
+            while transport.get_returncode() is None:  # noqa: ASYNC110  # only the protocol is told
+                await asyncio.sleep(_REAP_PAUSE)
+    transport.close()
 
 
 async def run(

@@ -84,6 +84,25 @@ async def test_a_cancelled_run_leaves_no_process() -> None:
     assert all([await gone(child.pid) for child in children])
 
 
+async def test_a_run_that_is_cancelled_while_its_process_is_being_started_leaves_nothing_and_ends_at_once(
+    tmp_path: Path,
+) -> None:
+    started = tmp_path / "started"
+    for _ in range(20):
+        started.unlink(missing_ok=True)
+        command = ["/bin/sh", "-c", f"echo $$ > {started}; sleep 60"]
+        task = asyncio.create_task(processes.run(command, time_limit=30, output_limit=100))
+        async with asyncio.timeout(30):
+            while not (started.exists() and started.read_text()):  # noqa: ASYNC110 - nor of this
+                await asyncio.sleep(0)
+        begun = time.monotonic()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert time.monotonic() - begun < 5
+        assert processes.start_time(int(started.read_text())) is None
+
+
 async def test_a_program_is_over_when_it_has_ended_even_if_something_it_started_holds_its_output() -> None:
     command = [
         sys.executable,

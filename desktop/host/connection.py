@@ -51,7 +51,7 @@ from desktop.host.server_config import ServerDefinition
 from desktop.host.server_log import Level, ServerLog
 from desktop.host.server_references import SecretSource
 from desktop.host.server_state import ServerState
-from desktop.host.transports import open_transport
+from desktop.host.transports import Transports
 from desktop.signals import Signal
 
 _LONGEST_CALL = 3600.0
@@ -121,7 +121,7 @@ class Connection:
             log=log,
             consent=consent,
             legacy_servers=legacy_servers,
-            open_transport=lambda: open_transport(
+            transports=lambda: Transports(
                 definition,
                 log=log,
                 secret=secret,

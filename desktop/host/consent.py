@@ -1,7 +1,8 @@
 """Which commands the person has allowed to start. Used by the host before it starts a server's process.
 
-A command is known by the fingerprint of all that decides what runs: program, arguments, variables and folder. Whatever
-changes one of them asks again; the server's name plays no part, so that an allowed name can't carry another command.
+A command is known by the fingerprint of all that decides what runs: program, arguments, variables and folder; for a server that
+is reached by its address, whose headers hold commands, also where their output goes. Whatever changes one of them asks again; the
+server's name plays no part, so that an allowed name can't carry another command.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ class Consent:
 
     def given(self, definition: ServerDefinition) -> bool:
         """Whether the server may be connected; always so for one that starts no process of its own."""
-        if definition.kind != "stdio" or self._remembered is None:
+        starts_something = definition.kind == "stdio" or definition.secret_commands
+        if not starts_something or self._remembered is None:
             return True
         return (self._own_allowed and definition.workspace is None) or _command(definition) in self._remembered
 
@@ -41,4 +43,6 @@ class Consent:
 
 
 def _command(definition: ServerDefinition) -> str:
-    return fingerprint([definition.command, definition.args, dict(definition.env), definition.cwd])
+    if definition.kind == "stdio":
+        return fingerprint([definition.command, definition.args, dict(definition.env), definition.cwd])
+    return fingerprint([definition.url, dict(definition.headers)])

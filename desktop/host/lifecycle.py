@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from mcp.client.session import MessageHandlerFnT
@@ -26,6 +26,7 @@ from desktop.host.sdk_log import route_to
 from desktop.host.server_config import ServerDefinition
 from desktop.host.server_log import ServerLog
 from desktop.host.server_state import Failure, ServerState
+from desktop.host.transports import Transports
 from desktop.signals import Signal
 
 logger = logging.getLogger(__name__)
@@ -62,13 +63,13 @@ class Lifecycle:
         log: ServerLog,
         consent: Consent,
         legacy_servers: Remembered,
-        open_transport: Callable[[], Awaitable[Any]],
+        transports: Callable[[], Transports],
         heard: MessageHandlerFnT,
         connected: Callable[[Life, bool], None],
         backoff: Sequence[float],
         settled_after: float,
     ) -> None:
-        """`open_transport` gives what the SDK's client takes, not yet entered; `heard` gets what the server says unasked;
+        """`transports` gives those of an attempt to connect; `heard` gets what the server says unasked;
         `connected` is called with each new life and whether it is not the first."""
         self.life: Life | None = None
         self.state_changed: Signal[()] = Signal()
@@ -76,7 +77,7 @@ class Lifecycle:
         self._log = log
         self._consent = consent
         self._legacy_servers = legacy_servers
-        self._open_transport = open_transport
+        self._transports = transports
         self._heard = heard
         self._told_connected = connected
         self._backoff = backoff
@@ -185,20 +186,23 @@ class Lifecycle:
         definition = self._definition
         limit = definition.startup_time_limit
         remembered = definition.identity in self._legacy_servers
+        transports = self._transports()
         if not remembered and definition.protocol == "auto":
             reserve = _RESERVE if definition.kind == "stdio" and limit >= 2 * _RESERVE else 0
-            failure = await self._live(attempt, limit - reserve, legacy=False)
+            failure = await self._live(attempt, transports, limit - reserve, legacy=False)
             code = failure.diagnostic.code if failure and not attempt.done() else None
             if code == "timeout" and reserve:
                 limit = reserve
             elif code != "server_exited":
                 return failure
-        failure = await self._live(attempt, limit, legacy=True)
+        failure = await self._live(attempt, transports, limit, legacy=True)
         if remembered and not attempt.done():  # it may have changed: the next attempt asks again
             await self._remember(self._legacy_servers.discard)
         return failure
 
-    async def _live(self, attempt: Attempt, time_limit: float, *, legacy: bool) -> Failure | None:
+    async def _live(
+        self, attempt: Attempt, transports: Transports, time_limit: float, *, legacy: bool
+    ) -> Failure | None:
         """One life: enters the client within seconds, waits, leaves it. Returns why it failed or died; None: it was stopped."""
         life: Life | None = None
         transport: Any = None
@@ -206,7 +210,7 @@ class Lifecycle:
         route_to(self._log)
         self._log.append(_BEGINNING)
         try:
-            transport = await self._open_transport()  # off the clock: a person may have to unlock the keyring
+            transport = await transports.open()  # off the clock: a person may have to unlock the keyring
             async with asyncio.timeout(time_limit) as limit:
                 async with SdkClient(
                     transport,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Literal
@@ -21,9 +21,25 @@ from desktop.tool_names import fingerprint
 Kind = Literal["stdio", "http", "sse", "builtin"]
 Start = Literal["demand", "launch", "manual"]
 Protocol = Literal["auto", "legacy"]
+Grant = Literal["authorization_code", "client_credentials"]
 
 BUILTIN_NAME = "deskhand"
 """The built-in server's; no configured server may have it."""
+
+
+@dataclass(frozen=True)
+class OAuthSettings:
+    """How to sign in at a server; what is not given is found out, or asked for, then."""
+
+    grant: Grant = "authorization_code"
+    client_id: str = ""
+    client_secret: str = ""
+    """The name of a secret in the keyring; the file never holds the secret itself."""
+    scopes: tuple[str, ...] = ()
+    callback_port: int | None = None
+    client_metadata_url: str = ""
+    dpop: bool = False
+    allow_missing_pkce: bool = False
 
 
 @dataclass(frozen=True)
@@ -63,10 +79,12 @@ class ServerDefinition:
     ca_file: str | None = None
     """A file of certificates to trust for ``url``, besides the system's."""
     start: Start = "demand"
+    oauth: OAuthSettings | None = None
 
     @cached_property
     def identity(self) -> str:
         """Fingerprint of what makes it this server: its name and where and how it is reached. References stand for secrets."""
+        oauth = [astuple(self.oauth)] if self.oauth else []
         return fingerprint(
             [
                 self.name,
@@ -78,8 +96,15 @@ class ServerDefinition:
                 self.url,
                 dict(self.headers),
                 self.ca_file,
+                *oauth,
             ]
         )
+
+    @cached_property
+    def secret_commands(self) -> dict[str, str]:
+        """The commands whose output the variables or headers of those names stand for."""
+        values = self.env if self.kind == "stdio" else self.headers
+        return {name: value[1:].strip() for name, value in values.items() if is_command(value)}
 
     def offers(self, tool: str) -> bool:
         """Whether the filters let a tool of that (original) name through."""
@@ -94,6 +119,11 @@ class Configuration:
     faults: tuple[Diagnostic, ...] = ()
     """One for each entry that was left out, or one for the whole file."""
     path: Path | None = None
+
+
+def is_command(value: str) -> bool:
+    """Whether a value of ``env`` or ``headers``, as it is written, stands for what a command prints (``secret_command``)."""
+    return value.startswith("!")
 
 
 def is_loopback(url: str) -> bool:

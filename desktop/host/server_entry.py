@@ -1,4 +1,4 @@
-"""An entry of the servers' file, checked field by field. Used by ``servers_file`` alone.
+"""An entry of the servers' file, checked field by field. Used by ``servers_file`` alone; ``server_oauth`` checks its ``oauth``.
 
 A reason why an entry is not valid is always a text of ours: values of the file may be secrets, so none is repeated.
 """
@@ -11,8 +11,19 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast, get_args
 
 from desktop import links
-from desktop.host.server_config import BUILTIN_NAME, Kind, Protocol, ServerDefinition, Start, is_loopback
-from desktop.host.server_references import SECRET, UNFIT_FOR_PROCESS, Invalid, expand, expand_value, secret_names
+from desktop.host.commented_json import JsonObject
+from desktop.host.server_config import BUILTIN_NAME, Kind, Protocol, ServerDefinition, Start, is_command, is_loopback
+from desktop.host.server_oauth import oauth_of
+from desktop.host.server_references import (
+    SECRET,
+    UNFIT_FOR_PROCESS,
+    Invalid,
+    at,
+    checked_text,
+    expand,
+    expand_value,
+    secret_names,
+)
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,79}")
 _SHORTEST_LIMIT, _LONGEST_LIMIT = 100, 600_000
@@ -30,32 +41,26 @@ _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _UNFIT_IN_HEADER = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
 
-class JsonObject(dict[str, Any]):
-    """An object of the file that knows which of its keys were given twice; the last value counts."""
+def definition_of(
+    name: str, entry: object, environ: Mapping[str, str] | None, *, base: str = "", folder: str = ""
+) -> ServerDefinition:
+    """Checks an entry. Raises Invalid. Without `environ`, variables are taken to be set.
 
-    def __init__(self, pairs: Sequence[tuple[str, Any]]) -> None:
-        super().__init__(pairs)
-        self.repeated: set[str] = set()
-        if len(self) < len(pairs):
-            keys = [key for key, _ in pairs]
-            self.repeated = {key for key in self if keys.count(key) > 1}
-
-
-def definition_of(name: str, entry: object, environ: Mapping[str, str] | None, base: str = "") -> ServerDefinition:
-    """Checks an entry. Raises Invalid. Without `environ`, variables are taken to be set; relative paths begin in the folder
-    `base`, or in Deskhand's."""
+    A relative ``cwd`` begins in the folder `base`, a relative ``caFile`` in `folder`, that of the servers' file; where they are
+    "", in Deskhand's.
+    """
     if not _NAME.fullmatch(name):
-        raise Invalid("", "its name must be 1 to 80 letters, digits, _ and -, the first a letter or digit")
+        raise Invalid("its name must be 1 to 80 letters, digits, _ and -, the first a letter or digit")
     if name == BUILTIN_NAME:
-        raise Invalid("", "its name is that of the built-in server")
+        raise Invalid("its name is that of the built-in server")
     if not isinstance(entry, dict):
-        raise Invalid("", "it is not an object")
-    fields = _Fields(cast("dict[str, Any]", entry), environ, base)
+        raise Invalid("it is not an object")
+    fields = _Fields(cast("dict[str, Any]", entry), environ)
     if isinstance(entry, JsonObject) and entry.repeated:
-        raise Invalid(_shown(min(entry.repeated)), "it is given twice")
+        raise Invalid("it is given twice", min(entry.repeated))
     urls = [key for key in _URL_FIELDS if key in fields.entry]
     if ("command" in fields.entry) == bool(urls) or len(urls) > 1:
-        raise Invalid("", "it needs either `command` or `url`")
+        raise Invalid("it needs either `command` or `url`")
     request_limit = fields.seconds("timeoutMs", None)
     common: dict[str, Any] = {
         "name": name,
@@ -71,17 +76,15 @@ def definition_of(name: str, entry: object, environ: Mapping[str, str] | None, b
     }
     kind = _TYPES[fields.choice("type", tuple(_TYPES), "http" if urls else "stdio")]
     if (kind == "stdio") == bool(urls):
-        raise Invalid("type", "it does not fit `url`" if urls else "it does not fit `command`")
+        raise Invalid("it does not fit `url`" if urls else "it does not fit `command`", "type")
     if kind == "stdio":
-        fields.refuse(("headers", "caFile"), "it is for servers with a `url`")
-        cwd = fields.path("cwd")
+        fields.refuse(("headers", "caFile", "oauth"), "it is for servers with a `url`")
+        cwd = fields.path("cwd", base)
         command = fields.expanded("command")
         return ServerDefinition(
             kind=kind,
             command=os.path.expanduser(command) if command.startswith("~/") else command,
-            args=tuple(
-                fields.expand(f"args[{n}]", arg) for n, arg in enumerate(fields.texts("args", default=()) or ())
-            ),
+            args=tuple(fields.expand(arg, "args", n) for n, arg in enumerate(fields.texts("args", default=()) or ())),
             env=fields.values("env", _check_variable),
             cwd=cwd,
             **common,
@@ -92,44 +95,48 @@ def definition_of(name: str, entry: object, environ: Mapping[str, str] | None, b
     link = links.check(url)
     if environ is not None or "${" not in url:
         if link is None or "#" in url:
-            raise Invalid(urls[0], "it must be an http or https address without user, password and fragment")
+            raise Invalid("it must be an http or https address without user, password and fragment", urls[0])
         if url.lower().startswith("http:") and not is_loopback(url):
-            raise Invalid(urls[0], "plain http is for servers on this computer; use https")
-    return ServerDefinition(kind=kind, url=url, headers=headers, ca_file=fields.path("caFile"), **common)
+            raise Invalid("plain http is for servers on this computer; use https", urls[0])
+    oauth = oauth_of(fields.entry["oauth"], environ) if "oauth" in fields.entry else None
+    if oauth is not None and any(header.lower() == "authorization" for header in headers):
+        raise Invalid("the headers have an Authorization already", "oauth")
+    return ServerDefinition(
+        kind=kind, url=url, headers=headers, ca_file=fields.path("caFile", folder), oauth=oauth, **common
+    )
 
 
 class _Fields:
     """The fields of an entry, each checked as it is taken. All raise Invalid with the field's name."""
 
-    def __init__(self, entry: dict[str, Any], environ: Mapping[str, str] | None, base: str) -> None:
+    def __init__(self, entry: dict[str, Any], environ: Mapping[str, str] | None) -> None:
         self.entry = entry
         self._environ = environ
-        self._base = base
 
     def text(self, key: str, *, default: str | None = None) -> str:
         if key not in self.entry and default is not None:
             return default
-        return self._checked_text(key, self.entry[key])
+        return checked_text(self.entry[key], key)
 
     def texts(self, key: str, *, default: tuple[str, ...] | None) -> tuple[str, ...] | None:
         if key not in self.entry:
             return default
         values = self.entry[key]
         if not isinstance(values, list):
-            raise Invalid(key, "it must be a list of texts")
+            raise Invalid("it must be a list of texts", key)
         listed = cast("list[object]", values)
-        return tuple(self._checked_text(f"{key}[{n}]", value, empty=True) for n, value in enumerate(listed))
+        return tuple(checked_text(value, key, n, empty=True) for n, value in enumerate(listed))
 
     def flag(self, key: str, default: bool) -> bool:
         value = self.entry.get(key, default)
         if not isinstance(value, bool):
-            raise Invalid(key, "it must be true or false")
+            raise Invalid("it must be true or false", key)
         return value
 
     def choice(self, key: str, values: Sequence[str], default: str) -> str:
         value = self.entry.get(key, default)
         if value not in values:
-            raise Invalid(key, f"it must be one of {', '.join(values)}")
+            raise Invalid(f"it must be one of {', '.join(values)}", key)
         return value
 
     def seconds(self, key: str, default: float | None) -> float | None:
@@ -137,55 +144,49 @@ class _Fields:
             return default
         value = self.entry[key]
         if type(value) is not int or not _SHORTEST_LIMIT <= value <= _LONGEST_LIMIT:
-            raise Invalid(key, f"it must be a whole number from {_SHORTEST_LIMIT} to {_LONGEST_LIMIT}")
+            raise Invalid(f"it must be a whole number from {_SHORTEST_LIMIT} to {_LONGEST_LIMIT}", key)
         return value / 1000
 
-    def path(self, key: str) -> str | None:
-        """An absolute path; ``~`` is the person's home."""
+    def path(self, key: str, base: str) -> str | None:
+        """An absolute path; ``~`` is the person's home, and a relative one begins in `base`."""
         if key not in self.entry:
             return None
-        return os.path.abspath(os.path.join(self._base, os.path.expanduser(self.expanded(key))))
+        return os.path.abspath(os.path.join(base, os.path.expanduser(self.expanded(key))))
 
     def expanded(self, key: str) -> str:
-        return self.expand(key, self.text(key))
+        return self.expand(self.text(key), key)
 
-    def expand(self, where: str, text: str) -> str:
+    def expand(self, text: str, *path: str | int) -> str:
         if SECRET.search(text):
-            raise Invalid(where, "a reference to a secret may stand in `env` and `headers` only")
-        expanded = text if self._environ is None else expand(text, self._environ)
-        return self._checked_text(where, expanded, empty=True)
+            raise Invalid("a reference to a secret may stand in `env` and `headers` only", *path)
+        if self._environ is not None:
+            with at(*path):
+                text = expand(text, self._environ)
+        return checked_text(text, *path, empty=True)
 
     def values(self, key: str, check: Callable[[str, str], str | None]) -> dict[str, str]:
         """A mapping of names to texts, as written; `check` gives the reason why a pair is not valid."""
         values = self.entry.get(key, {})
         if not isinstance(values, dict):
-            raise Invalid(key, "it must be an object")
+            raise Invalid("it must be an object", key)
         if isinstance(values, JsonObject) and values.repeated:
-            raise Invalid(f"{key}.{_shown(min(values.repeated))}", "it is given twice")
+            raise Invalid("it is given twice", key, min(values.repeated))
         for name, value in cast("dict[str, object]", values).items():
-            where = f"{key}.{_shown(name)}"
-            text = self._checked_text(where, value, empty=True)
+            text = checked_text(value, key, name, empty=True)
             if reason := check(name, text):
-                raise Invalid(where, reason)
-            if text.startswith("!"):
-                raise Invalid(where, "it begins with `!`, which stands for a command; write `$!` for the character")
-            if self._environ is not None:
-                expand_value(text, self._environ, dict.fromkeys(secret_names(text), ""))
+                raise Invalid(reason, key, name)
+            if is_command(text):
+                if not text[1:].strip():
+                    raise Invalid("it has no command behind its `!`; write `$!` for the character", key, name)
+            elif self._environ is not None:
+                with at(key, name):
+                    expand_value(text, self._environ, dict.fromkeys(secret_names(text), ""))
         return dict(cast("dict[str, str]", values))
 
     def refuse(self, keys: Sequence[str], reason: str) -> None:
         for key in keys:
             if self.entry.get(key):
-                raise Invalid(key, reason)
-
-    def _checked_text(self, where: str, value: object, *, empty: bool = False) -> str:
-        if not isinstance(value, str):
-            raise Invalid(where, "it must be text")
-        if not value.strip() and not empty:
-            raise Invalid(where, "it is empty")
-        if UNFIT_FOR_PROCESS.search(value):
-            raise Invalid(where, "it holds a character that no process takes")
-        return value
+                raise Invalid(reason, key)
 
 
 def _check_variable(name: str, _value: str) -> str | None:
@@ -196,8 +197,3 @@ def _check_header(name: str, value: str) -> str | None:
     if not _HEADER_NAME.fullmatch(name):
         return "it is no name of a header"
     return "it holds a control character" if _UNFIT_IN_HEADER.search(value) else None
-
-
-def _shown(key: str) -> str:
-    """A key of the file as it may appear in a message."""
-    return key if re.fullmatch(r"[A-Za-z0-9_-]{1,80}", key) else "?"

@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Generator, Mapping
+from contextlib import contextmanager
+from types import MappingProxyType
 
 from desktop.errors import AssistantError, Diagnostic
+from desktop.host.server_config import is_command
 from desktop.log import redact
 
 #: Gets a name and returns the secret kept under it, or None. `Credentials.get` is one.
@@ -19,6 +22,8 @@ SecretSource = Callable[[str], Awaitable["str | None"]]
 
 UNFIT_FOR_PROCESS = re.compile("[\x00\ud800-\udfff]")
 """What no process takes: NUL, and halves of a surrogate pair, which no encoding has."""
+UNFIT_FOR_VALUE = re.compile(rf"{UNFIT_FOR_PROCESS.pattern}|[\r\n]")
+"""The same for a secret, and line ends, which no header takes."""
 #: Names of variables and headers whose values are secrets.
 _SECRET_KEY = re.compile(r"auth|cookie|credential|key|pass|pat$|pwd|secret|token", re.IGNORECASE)
 #: Values that no log needs to hide whatever their name: words, numbers, paths, addresses without user and query.
@@ -31,27 +36,55 @@ _REFERENCE = re.compile(rf"\$([$!])|{_VARIABLE.pattern}|{SECRET.pattern}|\$([A-Z
 
 
 class Invalid(Exception):
-    """An entry that is not valid: the field and the reason, both texts of ours."""
+    """An entry that is not valid: the reason, a text of ours, and the path of keys and indexes to the field within the entry."""
 
-    def __init__(self, where: str, reason: str) -> None:
-        self.where, self.reason = where, reason
+    code = "configuration_invalid"
 
-    def diagnostic(self, server: str) -> Diagnostic:
-        where = f" at {self.where}" if self.where else ""
-        return Diagnostic(
-            "configuration_invalid", "configuration", server[:80], {"where": where, "reason": self.reason}
-        )
+    def __init__(self, reason: str, *path: str | int) -> None:
+        self.values: dict[str, str | int] = {"reason": reason}
+        self.path = path
+
+    def diagnostic(self, server: str, place: str = "") -> Diagnostic:
+        """`place` is where it stands in the file, as it ends a part of a sentence."""
+        where = "".join(f"[{step}]" if isinstance(step, int) else f".{shown(step)}" for step in self.path)[1:]
+        values = {"where": f" at {where}" if where else "", "place": place, **self.values}
+        return Diagnostic(self.code, "configuration", server[:80], values)
 
 
 class Missing(Invalid):
     """A variable that is not set."""
 
-    def __init__(self, variable: str) -> None:
-        super().__init__("", "")
-        self.variable = variable
+    code = "variable_missing"
 
-    def diagnostic(self, server: str) -> Diagnostic:
-        return Diagnostic("variable_missing", "configuration", server[:80], {"variable": self.variable})
+    def __init__(self, variable: str) -> None:
+        super().__init__("")
+        self.values = {"variable": variable}
+
+
+@contextmanager
+def at(*path: str | int) -> Generator[None, None, None]:
+    """Whatever is not valid in here is so at that field."""
+    try:
+        yield
+    except Invalid as invalid:
+        invalid.path = path
+        raise
+
+
+def checked_text(value: object, *path: str | int, empty: bool = False) -> str:
+    """A value of the file as text. Raises Invalid for what is none, is blank (unless that may be) or fits no process."""
+    if not isinstance(value, str):
+        raise Invalid("it must be text", *path)
+    if not value.strip() and not empty:
+        raise Invalid("it is empty", *path)
+    if UNFIT_FOR_PROCESS.search(value):
+        raise Invalid("it holds a character that no process takes", *path)
+    return value
+
+
+def shown(key: str) -> str:
+    """A key of the file as it may appear in a message."""
+    return key if re.fullmatch(r"[A-Za-z0-9_-]{1,80}", key) else "?"
 
 
 def keyring_name(server: str, name: str) -> str:
@@ -60,9 +93,16 @@ def keyring_name(server: str, name: str) -> str:
 
 
 async def resolve(
-    server: str, values: Mapping[str, str], secret: SecretSource, environ: Mapping[str, str] = os.environ
+    server: str,
+    values: Mapping[str, str],
+    secret: SecretSource,
+    environ: Mapping[str, str] = os.environ,
+    *,
+    printed: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, str]:
     """The values that ``env`` or ``headers`` stand for, for use now and not to be kept. No log shows the secret ones.
+
+    `printed` is what the commands among them printed, by the name of the value; it is not looked at again.
 
     Raises AssistantError: ``variable_missing``, ``secret_missing``, ``configuration_invalid`` (a secret that does not fit),
     and what `secret` raises.
@@ -73,14 +113,21 @@ async def resolve(
             kept = await secret(keyring_name(server, name))
             if kept is None:
                 raise AssistantError("secret_missing", operation="connect", server=server, variable=name)
-            if UNFIT_FOR_PROCESS.search(kept) or "\r" in kept or "\n" in kept:
-                raise AssistantError.of(Invalid("", "a secret of several lines does not fit").diagnostic(server))
+            if UNFIT_FOR_VALUE.search(kept):
+                raise AssistantError.of(Invalid("a secret of several lines does not fit").diagnostic(server))
             secrets[name] = kept
     try:
-        resolved = {key: expand_value(value, environ, secrets) for key, value in values.items()}
+        resolved = {
+            key: printed[key] if key in printed else expand_value(value, environ, secrets)
+            for key, value in values.items()
+        }
     except Missing as missing:
         raise AssistantError.of(missing.diagnostic(server)) from None
-    for value in (*secrets.values(), *(value for key, value in resolved.items() if _is_secret(key, value))):
+    for value in (
+        *secrets.values(),
+        *printed.values(),
+        *(value for key, value in resolved.items() if _is_secret(key, value)),
+    ):
         redact(value)
         redact(value.rpartition(" ")[2])  # of "Bearer …" the latter part
         if password := _PASSWORD_IN_ADDRESS.search(value):
@@ -111,7 +158,8 @@ def expand_value(text: str, environ: Mapping[str, str], secrets: Mapping[str, st
 
 
 def secret_names(text: str) -> list[str]:
-    return [match[5] for match in _REFERENCE.finditer(text) if match[4]]
+    """What a value refers to in the keyring."""
+    return [] if is_command(text) else [match[5] for match in _REFERENCE.finditer(text) if match[4]]
 
 
 def _variable(name: str, default: str | None, environ: Mapping[str, str]) -> str:

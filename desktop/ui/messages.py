@@ -61,18 +61,13 @@ def _sentences() -> dict[str, tuple[str, str, str]]:
         # configuration
         "configuration_invalid": (
             tr("Server definition not valid"),
-            tr("The definition is not valid{where}: {reason}."),
+            tr("The definition is not valid{where}{place}: {reason}."),
             tr("Edit the server, or correct it in mcp.json. The other servers work."),
         ),
         "configuration_unreadable": (
             tr("Configuration can't be read"),
             tr("The configuration file can't be read: {reason}."),
             tr("Correct the file. Deskhand has not changed it and won't write to it until it can be read."),
-        ),
-        "configuration_commented": (
-            tr("Configuration has comments"),
-            tr("The configuration file has comments, which a change by Deskhand would lose."),
-            tr("Change it in an editor; Deskhand reads it as it is."),
         ),
         "folder_unavailable": (
             tr("Folder can't be opened"),
@@ -101,8 +96,13 @@ def _sentences() -> dict[str, tuple[str, str, str]]:
         ),
         "variable_missing": (
             tr("Environment variable missing"),
-            tr("The environment variable {variable} that the definition names is not set."),
+            tr("The environment variable {variable} that the definition names{where}{place} is not set."),
             tr("Set it and start Deskhand again, or write the value into the definition."),
+        ),
+        "secret_lookup_failed": (
+            tr("No value from the command"),
+            tr("The command for the value of {variable} failed: {reason}."),
+            tr("Try the command in a terminal. It runs by the system's shell, in the server's folder."),
         ),
         # servers
         "server_unknown": (

@@ -41,6 +41,11 @@ def only(configuration: Configuration) -> ServerDefinition:
     return definition
 
 
+def read_one(file: Path, name: str) -> Configuration:
+    configuration = read_configuration(file)
+    return Configuration(tuple(each for each in configuration.definitions if each.name == name), configuration.faults)
+
+
 def fault(configuration: Configuration) -> tuple[str, str, str]:
     """Code, place and reason of the only fault."""
     (fault,) = configuration.faults
@@ -167,7 +172,7 @@ def test_comments_and_trailing_commas_are_read(file: Path) -> None:
         ({"url": "https://example.org", "headers": {"A b": "c"}}, "headers.?", "it is no name of a header"),
         ({"url": "https://example.org", "headers": {"A": "b\r\nc"}}, "headers.A", "it holds a control character"),
         ({"url": "http://192.168.1.2"}, "url", "plain http is for servers on this computer; use https"),
-        ({"command": "x", "env": {"A": "!pass show x"}}, "env.A", "it begins with `!`"),
+        ({"command": "x", "env": {"A": "! "}}, "env.A", "it has no command behind its `!`"),
         ({"command": "x", "args": ["${keyring:a}"]}, "args[0]", "a reference to a secret may stand in"),
     ],
 )
@@ -240,9 +245,14 @@ def test_what_is_given_twice_is_refused_and_not_guessed(file: Path, text: str, w
         (b'{"mcpservers": {}}', "it has no object `mcpServers`"),
         (b'{"mcpServers": {}, "mcpServers": {}}', "it gives its servers twice"),
         (b'{"mcpServers": "\xff"}', "it is not UTF-8 text"),
-        (b"[" * 100_000, "it is nested too deeply"),
+        (b"[" * 100_000, "it is nested too deeply at line 1, column 102"),
         (b'{"mcpServers": {}}' + b" " * 2**20, "it is longer than 1 MiB"),
-        (b"\0\0", "its JSON is wrong"),
+        (b"\0\0", "its JSON is wrong at line 1, column 1"),
+        (b'{"mcpServers": {}} x', "its JSON is wrong at line 1, column 20"),
+        (b'{\n  "mcpServers": {\n    "a": {"command": "x" "args": []}\n}}', "its JSON is wrong at line 3, column 26"),
+        (b'{"mcpServers": {"a": {"timeoutMs": ' + b"9" * 5000 + b"}}}", "its JSON is wrong at line 1, column 36"),
+        ('{"mcpServers": {}}'.encode("utf-16"), "it is not UTF-8 text"),
+        (b'{"mcpServers": {/* no end }}', "its JSON is wrong at line 1, column 17"),
     ],
 )
 def test_a_file_that_cannot_be_read_is_told_so_and_never_written(file: Path, content: bytes, reason: str) -> None:
@@ -293,7 +303,10 @@ def test_a_variable_that_is_not_set_is_named(file: Path) -> None:
         {"url": "https://example.org", "headers": {"Authorization": "Bearer ${NOT_SET}"}},
     ):
         (each,) = read(file, {"a": entry}).faults
-        assert (each.code, each.server, each.values) == ("variable_missing", "a", {"variable": "NOT_SET"})
+        assert (each.code, each.server, each.values["variable"]) == ("variable_missing", "a", "NOT_SET")
+        assert str(each.values["where"]).startswith(" at ") and str(each.values["place"]).startswith(
+            " (line 1, column "
+        )
 
 
 def test_what_a_variable_stands_for_is_not_looked_at_again(file: Path) -> None:
@@ -419,7 +432,15 @@ def test_an_edit_keeps_what_it_does_not_know(file: Path) -> None:
     remove_server(file, "a")
     after = json.loads(file.read_text())
     assert after == {**before, "mcpServers": {"b": {"command": "y", "later": True}}}
-    assert file.read_text().startswith('{\n  "$schema": "s",\n  "mcpServers": {\n') and file.read_text().endswith("}\n")
+
+
+def test_a_new_file_is_written_as_a_person_would(file: Path) -> None:
+    add_server(file, "a", {"command": "x", "args": ["é"]})
+    set_disabled(file, "a", True)
+    assert file.read_text() == (
+        '{\n  "mcpServers": {\n    "a": {\n      "command": "x",\n      "args": [\n        "é"\n      ],\n'
+        '      "disabled": true\n    }\n  }\n}\n'
+    )
 
 
 def test_disabling_and_enabling_follow_the_word_the_file_uses(file: Path) -> None:
@@ -469,19 +490,70 @@ def test_a_link_to_nowhere_is_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "nowhere").exists()
 
 
-@pytest.mark.parametrize(
-    ("text", "code"),
-    [
-        ('{"mcpServers": {"a": {"command": "x"}} /* mine */}', "configuration_commented"),
-        ('{"mcpServers": {"a": {"command": "x"}}, "b": {"c": 1, "c": 2}}', "configuration_unreadable"),
-    ],
-)
-def test_a_file_that_an_edit_would_harm_is_not_edited(file: Path, text: str, code: str) -> None:
-    file.write_text(text)
+COMMENTED = """\ufeff// mine
+{
+  "other": {"twice": 1, "twice": 1.10, "big": 1e999},
+  "mcpServers": {
+    // notes
+    "a": {"command": "x"}, /* first */
+    // the second
+    "b": {
+      "command": "y", // why
+    },
+  },
+}
+"""
+
+
+def test_an_edit_keeps_comments_order_digits_and_what_is_given_twice(file: Path) -> None:
+    file.write_text(COMMENTED)
+    set_disabled(file, "b", True)
+    assert file.read_text() == COMMENTED.replace("// why\n", '// why\n      "disabled": true,\n')
+    set_disabled(file, "b", False)
+    assert file.read_text() == COMMENTED.replace("// why\n", '// why\n      "disabled": false,\n')
+    file.write_text(COMMENTED)
+    add_server(file, "c", {"command": "z"})
+    added = '    },\n    "c": {\n      "command": "z"\n    },\n'
+    assert file.read_text() == COMMENTED.replace("    },\n", added, 1)
+    remove_server(file, "c")
+    assert file.read_text() == COMMENTED
+    add_server(file, "b", {"command": "y", "args": ["1"]}, replace=True)
+    assert "// why" in file.read_text() and only(read_one(file, "b")).args == ("1",)
+    remove_server(file, "a")
+    assert file.read_text().count("/* first */") == 1 and "// the second" in file.read_text()
+
+
+def test_an_edit_keeps_windows_line_ends_and_the_mark_at_the_begin(file: Path) -> None:
+    file.write_bytes(b'\xef\xbb\xbf{\r\n\t"mcpServers": {\r\n\t\t"a": {"command": "x"}\r\n\t}\r\n}\r\n')
+    add_server(file, "b", {"command": "y"})
+    assert file.read_bytes() == (
+        b'\xef\xbb\xbf{\r\n\t"mcpServers": {\r\n\t\t"a": {"command": "x"},\r\n'
+        b'\t\t"b": {\r\n\t\t\t"command": "y"\r\n\t\t}\r\n\t}\r\n}\r\n'
+    )
+
+
+def test_an_entry_that_is_given_twice_is_mended_by_writing_it_anew(file: Path) -> None:
+    file.write_text('{"mcpServers": {"a": {"command": "x"}, "a": {"command": "y"}}}')
+    add_server(file, "a", {"command": "z"}, replace=True)
+    assert only(read_configuration(file)).command == "z"
+
+
+def test_a_server_whose_entry_is_not_valid_is_not_toggled(file: Path) -> None:
+    file.write_text('{"mcpServers": {"a": {"command": "x", "timeoutMs": 1}}}')
+    before = file.read_bytes()
     with pytest.raises(AssistantError) as raised:
         set_disabled(file, "a", True)
-    assert raised.value.diagnostic.code == code
-    assert file.read_text() == text
+    assert raised.value.diagnostic.values["where"] == " at timeoutMs"
+    assert file.read_bytes() == before
+
+
+def test_a_change_that_would_make_the_file_unreadable_leaves_every_byte(file: Path) -> None:
+    file.write_text('{"mcpServers": {"a": {"command": "x"}}}' + " " * (2**20 - 60))
+    before = file.read_bytes()
+    with pytest.raises(AssistantError) as raised:
+        add_server(file, "b", {"command": "y" * 100})
+    assert raised.value.diagnostic.code == "configuration_unreadable"
+    assert file.read_bytes() == before and {each.name for each in file.parent.iterdir()} == {"home", "mcp.json"}
 
 
 def test_an_invalid_or_taken_definition_is_not_added(file: Path) -> None:
