@@ -147,11 +147,15 @@ class SdkClient(Client):
         return Page(entries, cursor, left_out, result.ttl_ms / 1000 or None)
 
     def _mended(self, entry: Any) -> Any:
-        """A tool without an output schema that can't be one; anything else as it is."""
-        if not isinstance(entry, dict) or "outputSchema" not in entry:
+        """A tool whose input schema says that it is an object's, which some servers leave out, and without an output schema that
+        can't be one; anything else as it is."""
+        if not isinstance(entry, dict) or "inputSchema" not in entry:
             return cast("Any", entry)
         tool = cast("dict[str, Any]", entry)
-        if self._fits("tools/list", {"tools": [tool], "resultType": "complete", "ttlMs": 0, "cacheScope": "private"}):
+        if isinstance(tool["inputSchema"], dict):
+            tool = {**tool, "inputSchema": {"type": "object", **cast("dict[str, Any]", tool["inputSchema"])}}
+        whole = {"tools": [tool], "resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+        if "outputSchema" not in tool or self._fits("tools/list", whole):
             return tool
         self.bad_output_schemas[str(tool.get("name"))] = tool["outputSchema"]
         return {name: value for name, value in tool.items() if name != "outputSchema"}

@@ -332,12 +332,23 @@ async def test_pages_are_followed_and_those_without_end_are_left_with_a_warning(
 async def test_entries_outside_the_protocol_are_left_out_and_counted(make: MakeConnection) -> None:
     good = {"name": "good", "inputSchema": {"type": "object"}}
     tools = [good, {"name": 7}, "tool", {"inputSchema": {}}, {**good, "name": "other", "annotations": "read-only"}]
+    tools += [{"name": "no object", "inputSchema": {"type": "string"}}, {"name": "none", "inputSchema": None}]
     prompts = [{"name": "good", "unknown": {}}, {"title": "bad"}]
     connection = make(scripted(tools_list={"tools": tools}, prompts_list={"prompts": prompts}))
     assert [tool.name for tool in await connection.list_tools()] == ["good"]
     assert [prompt.name for prompt in await connection.list_prompts()] == ["good"]
     reasons = [str(warning.values["reason"]) for warning in connection.state.warnings]
-    assert reasons == ["4 entries are outside the protocol", "1 entries are outside the protocol"]
+    assert reasons == ["6 entries are outside the protocol", "1 entries are outside the protocol"]
+
+
+async def test_an_input_schema_without_a_type_is_an_object_s(make: MakeConnection) -> None:
+    """A real server lists its tools so, since a package that it uses has changed."""
+    schema = {"$schema": "http://json-schema.org/draft-07/schema#"}
+    tools = [{"name": "untyped", "inputSchema": schema}, {"name": "any", "inputSchema": {}, "outputSchema": "none"}]
+    connection = make(scripted(tools_list={"tools": tools}))
+    listed = await connection.list_tools()
+    assert [tool.input_schema for tool in listed] == [{"type": "object", **schema}, {"type": "object"}]
+    assert connection.state.warnings == ()
 
 
 @pytest.mark.parametrize("switches", [("declared", "legacy"), ("undeclared", "legacy"), ("declared", "modern")])
