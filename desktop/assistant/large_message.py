@@ -20,9 +20,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import cast
 
-from desktop.assistant import json_text, limiter, stored_result
-from desktop.assistant.json_text import Reader
+from desktop import json_text
+from desktop.assistant import limiter, stored_result
 from desktop.assistant.limiter import Shown
+from desktop.json_text import Reader
 from desktop.visible_text import one_line
 
 #: The key in ``_meta`` of a reduced result under which its id stands.

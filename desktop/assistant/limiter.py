@@ -11,8 +11,8 @@ import json
 from collections.abc import Sequence
 from typing import Any, cast
 
-from desktop.assistant import json_text
-from desktop.assistant.json_text import Reader
+from desktop import json_text
+from desktop.json_text import Reader
 from desktop.uris import is_uri
 from desktop.visible_text import one_line, plain
 

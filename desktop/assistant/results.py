@@ -25,16 +25,18 @@ from typing import TYPE_CHECKING, Any
 from desktop import processes
 from desktop.assistant import limiter, stored_result
 from desktop.assistant.conversation import Block, Image, SpilledFile, ToolOutput
-from desktop.assistant.json_text import Reader
 from desktop.assistant.large_message import LARGE_META, NOT_VALID, Facts
 from desktop.errors import AssistantError, Diagnostic, os_reason
+from desktop.json_text import Reader
 from desktop.paths import private_folder
 
 if TYPE_CHECKING:
     from mcp_types import CallToolResult, ReadResourceResult
 
 _MISMATCH_META = "deskhand/schemaMismatch"
-_OWN_META = {LARGE_META, _MISMATCH_META}
+#: The text of the structured content as the server wrote it: what was parsed has other digits.
+_EXACT_META = "deskhand/structuredText"
+_OWN_META = {LARGE_META, _MISMATCH_META, _EXACT_META}
 _SPOOL = "spool-"
 #: Large results that were received and not yet asked for; one that is never asked for (its call was stopped) goes when
 #: so many others came after it.
@@ -358,7 +360,12 @@ def _page_call(id_: str, offset: int) -> str:
 def _as_json(result: CallToolResult | ReadResourceResult) -> tuple[str, str]:
     """The result as the server sent it, without our own marks, as JSON, and a warning where a part of it has no JSON."""
     content: dict[str, Any] = result.model_dump(by_alias=True, exclude_none=True)
-    content["_meta"] = {name: value for name, value in content.get("_meta", {}).items() if name not in _OWN_META}
+    meta = content.get("_meta", {})
+    content["_meta"] = {name: value for name, value in meta.items() if name not in _OWN_META}
+    exact_text = meta.get(_EXACT_META)
+    if exact_text is not None:
+        content.pop("structuredContent", None)
+        return f'{json.dumps(content, ensure_ascii=False)[:-1]}, "structuredContent": {exact_text}}}', ""
     try:
         return json.dumps(content, ensure_ascii=False), ""
     except (ValueError, RecursionError):  # an integer of more digits than Python writes, or nested without end

@@ -39,6 +39,7 @@ from desktop.catalog_entries import Kind
 from desktop.errors import AssistantError, Diagnostic, Operation
 from desktop.host.consent import Consent
 from desktop.host.diagnostics import known
+from desktop.host.exact_json import EXACT_META
 from desktop.host.large_messages import LARGE_META, LargeMessageReader
 from desktop.host.lifecycle import BACKOFF, SETTLED_AFTER, Lifecycle
 from desktop.host.list_changes import listen_for_list_changes
@@ -195,13 +196,14 @@ class Connection:
     ) -> CallToolResult:
         """Calls a tool once. `on_progress` hears at most ten times a second.
 
-        A result that doesn't fit the tool's output schema, as it was listed last, says so under ``deskhand/schemaMismatch`` in
-        its ``_meta``; one whose message was too large to come whole is not checked.
+        The text of its structured content, as the server wrote it, is under ``deskhand/structuredText`` in its ``_meta``. A
+        result that doesn't fit the tool's output schema, as it was listed last, says so under ``deskhand/schemaMismatch``; one
+        whose message was too large to come whole is not checked.
         """
         limits = Limits(self.definition.call_time_limit, self._longest_call)
         progress = Progress(limits, on_progress)
         try:
-            result = await self._ask(
+            result, exact_text = await self._ask(
                 "call",
                 lambda client: client.call(name, dict(arguments), progress.noticed, self._log_faults),
                 limits,
@@ -209,6 +211,8 @@ class Connection:
         finally:
             progress.end()
         large = self._keep_own_meta(result)
+        if exact_text is not None:
+            result.meta = {**(result.meta or {}), EXACT_META: exact_text}
         schema = self._output_schemas.get(name)
         if schema is not None and not large and not result.is_error:
             reason = await schema.mismatch(result)

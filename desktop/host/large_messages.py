@@ -19,6 +19,7 @@ from typing import BinaryIO
 from mcp_types import ErrorData, JSONRPCError, RequestId
 
 from desktop.errors import AssistantError
+from desktop.host.exact_json import with_exact_text
 from desktop.paths import private_folder
 from desktop.processes import owner_tag
 
@@ -106,14 +107,17 @@ class IncomingMessage:
             self._refuse(MESSAGE_NOT_READ)
 
     async def finish(self) -> bytes:
-        """The message, or what takes its place. Raises MessageRefused."""
+        """The message, with the text of its structured content added (``exact_json.py``), or what takes its place.
+
+        Raises MessageRefused.
+        """
         try:
             if self.size > LARGEST_INLINE and not self._refused:
                 await self.spill()
             if self._refused:
                 raise MessageRefused(self._refused, self._head, self._tail)
             if self._path is None:
-                return readable(b"".join(self._pieces))
+                return with_exact_text(readable(b"".join(self._pieces)))
             return readable(await self._read(self._path))
         finally:
             self.discard()

@@ -27,6 +27,7 @@ from pydantic import ValidationError
 
 from desktop.catalog_entries import Kind
 from desktop.errors import AssistantError
+from desktop.host.exact_json import take_exact_text
 from desktop.host.http_failure import HttpFailure
 from desktop.host.large_messages import LARGE_META
 from desktop.host.readable_result import readable_result
@@ -43,6 +44,8 @@ _LISTS: dict[Kind, tuple[str, str, str]] = {
 }
 #: The answer that the present task has received last, as it came.
 _answer: ContextVar[dict[str, Any] | None] = ContextVar("answer", default=None)
+#: The text of the structured content in that answer.
+_exact_text: ContextVar[str | None] = ContextVar("exact_text", default=None)
 
 
 @dataclass(frozen=True)
@@ -93,21 +96,24 @@ class SdkClient(Client):
         arguments: dict[str, Any],
         progress_callback: ProgressFnT,
         told: Callable[[ValidationError], None],
-    ) -> CallToolResult:
-        """Calls a tool. Of a result that is outside the protocol what can be read is returned, and `told` hears what is wrong.
+    ) -> tuple[CallToolResult, str | None]:
+        """Calls a tool: its result, and the text of its structured content as the server wrote it (None: not known).
 
-        Raises what the SDK raises.
+        Of a result that is outside the protocol what can be read is returned, and `told` hears what is wrong. Raises what the
+        SDK raises.
         """
         _answer.set(None)
+        _exact_text.set(None)
         try:
-            return await self.call_tool(name, arguments, progress_callback=progress_callback)
+            result = await self.call_tool(name, arguments, progress_callback=progress_callback)
         except ValidationError as fault:
             answer = _answer.get()
-            result = None if answer is None else readable_result(answer)
-            if result is None:
+            readable = None if answer is None else readable_result(answer)
+            if readable is None:
                 raise
             told(fault)
-            return result
+            result = readable
+        return result, _exact_text.get()
 
     async def page(self, kind: Kind, cursor: str | None) -> Page:
         """A page of a list. A method that the server doesn't know gives an empty one: many offer resources and no templates.
@@ -192,6 +198,7 @@ def _note_answers(session: ClientSession, log: ServerLog) -> None:
         outcome = "ok"
         try:
             answer = await send(method, *arguments, **options)
+            exact_text = take_exact_text(answer)
             size = _size(answer)
             if answer.get("isError") is True:
                 outcome = "the tool reports an error"
@@ -205,6 +212,7 @@ def _note_answers(session: ClientSession, log: ServerLog) -> None:
         finally:
             log.note_request(method, id_.get(), time.perf_counter() - begun, size, outcome)
         _answer.set(answer)
+        _exact_text.set(exact_text)
         return answer
 
     dispatcher.send_raw_request = send_and_note

@@ -178,6 +178,18 @@ class TestStructuredContent:
         assert output.text == "\n\n".join([*parts, json.dumps(structured, indent=2)])
         assert output.blocks[-1].structured
 
+    async def test_structured_content_is_shown_and_kept_as_the_server_wrote_it(self, store: ResultStore) -> None:
+        text = '{"price":1.50,"far":1e999,"none":-0,"price":2.0}'
+        structured: dict[str, Any] = {"structuredContent": json.loads(text), "_meta": {"deskhand/structuredText": text}}
+        output = await shown(store, [], **structured)
+        assert output.text == '{\n  "price": 1.50,\n  "far": 1e999,\n  "none": -0,\n  "price": 2.0\n}'
+        blob = {"type": "resource", "resource": {"uri": "a:b", "blob": "AAAA"}}
+        output = await shown(store, [blob], **structured)
+        assert output.spilled is not None
+        kept = Path(output.spilled.path).read_text()
+        assert f'"structuredContent": {text}' in kept
+        assert "deskhand" not in kept
+
     async def test_large_integers_and_values_beyond_json_do_not_fail(self, store: ResultStore) -> None:
         output = await shown(store, [], structuredContent={"n": 2**200, "x": float("nan"), "y": float("inf")})
         assert output.text == f'{{\n  "n": {2**200},\n  "x": NaN,\n  "y": Infinity\n}}'

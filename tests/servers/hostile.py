@@ -42,6 +42,7 @@ Tools, so that one connection can meet several faults (all but ``echo`` do what 
   environment()                       Its environment as JSON text.
   huge_text(megabytes, id_at)         One text of that size; ``id_at`` head (default), tail or middle of the message.
   huge_structured(megabytes)          Rows of that size as structured content, and their number as text.
+  structured(json)                    That JSON text as its structured content, to the letter.
   error(text)                         A tool's own error.
   silent()                            Never answers.
   foreign_id()                        Answers with an id nobody asked with.
@@ -192,6 +193,7 @@ class Server:
             tool("environment"),
             tool("huge_text", megabytes="number", id_at="string"),
             tool("huge_structured", megabytes="number"),
+            tool("structured", json="string"),
             tool("error", text="string"),
             tool("silent"),
             tool("foreign_id"),
@@ -249,6 +251,10 @@ class Server:
                 rows = b",".join([STRUCTURED_ROW] * count)
                 head = b'"result":{"resultType":"complete","content":[{"type":"text","text":"%d rows"}],' % count
                 send(_message(id_, head + b'"structuredContent":{"rows":[%s]}}' % rows, "head"))
+            case "structured":
+                result = b'"result":{"structuredContent" : %s,' % str(arguments["json"]).encode()
+                result += b'"resultType":"complete","ttlMs":0,"cacheScope":"private","content":[]}'
+                send(_message(id_, result, "head"))
             case "error":
                 text(str(arguments.get("text", "")), isError=True)
             case "silent" | "comments":  # comments: the transport sends them

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from desktop.assistant import json_text
+from desktop import json_text
 from desktop.assistant.conversation import Block, ToolOutput
 from desktop.visible_text import visible
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from desktop.assistant import json_text
+from desktop import json_text
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+')
 _TEXTS = st.text(st.sampled_from('ab"\\{}[],: \n\té狐\ud800'), max_size=8)

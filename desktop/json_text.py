@@ -1,7 +1,7 @@
 """JSON as text: laid out anew and taken apart without changing a digit, the order of keys, or a key that is there twice.
 
-Used by the limiter, the reader of large messages and the widgets that show JSON. What needs values uses `parse`; what
-shows JSON uses the text itself, since a number that was parsed is another number.
+Used by the limiter, the reader of large messages, the transports and the widgets that show JSON. What needs values uses
+`parse`; what shows JSON uses the text itself, since a number that was parsed is another number.
 """
 # pyright: reportUnknownMemberType=false
 # (numpy's functions are typed for array-likes of any kind)
