@@ -153,6 +153,15 @@ CATALOGUE: dict[str, tuple[str, str]] = {
     # approval
     "denied": ("The person did not allow this call.", "Don't repeat it; ask what to do instead."),
     "call_limit": (
+    "attachment_unreadable": ("The file can't be read: {reason}.", "See that it is there and that you may read it."),
+    "attachment_too_large": (
+        "The file is larger than {limit} MiB.",
+        "Attach a smaller part of it, or have a server read it.",
+    ),
+    "attachment_unsupported": (
+        "The file is neither text nor an image.",
+        "Attach text, PNG, JPEG, GIF or WebP.",
+    ),
         "This turn has reached its limit of {limit} tool calls.",
         "Say what is done and what is left; the person can ask to go on.",
     ),

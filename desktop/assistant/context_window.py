@@ -11,7 +11,19 @@ import dataclasses
 import json
 from collections.abc import Sequence
 
-from desktop.assistant.conversation import Form, Image, Message, Notice, Reasoning, Text, ToolCall
+from desktop.assistant import prompts
+from desktop.assistant.conversation import (
+    Attachment,
+    Form,
+    Image,
+    Message,
+    Notice,
+    Prompt,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolOutput,
+)
 from desktop.assistant.language_model import ToolSpec
 
 _CHARACTERS_A_TOKEN = 4
@@ -21,15 +33,17 @@ _FULL = 0.8
 _ROOM = 0.5
 #: Characters that stay of a shortened result. One up to twice as long isn't worth shortening.
 _KEPT = 400
+#: What can be shortened.
+_Long = ToolCall | Attachment
 
 
 def fitted(
     messages: Sequence[Message], *, system: str, tools: Sequence[ToolSpec], window: int | None
 ) -> Sequence[Message]:
-    """The messages for a request: without those that hold nothing for a model, and with the oldest tool results shortened where
-    they would not fit `window` tokens. A shortened result says so to the model.
+    """The messages for a request: without those that hold nothing for a model, and with the oldest tool results and attachments
+    shortened where they would not fit `window` tokens. What is shortened says so to the model.
 
-    The results that the model has not seen yet are never shortened; where that is not enough, the provider's refusal says so.
+    What the model has not seen yet is never shortened; where that is not enough, the provider's refusal says so.
     """
     sent = [message for message in messages if any(not isinstance(part, Notice) for part in message.parts)]
     if window is None:
@@ -37,16 +51,16 @@ def fitted(
     other = sum(len(tool.description) + len(json.dumps(tool.schema)) for tool in tools) + len(system)
     room = window - other / _CHARACTERS_A_TOKEN
     used = 0.0
-    long_calls: list[ToolCall] = []  # oldest first
+    long: list[_Long] = []  # oldest first
     shortened: set[int] = set()
     for message in sent:
         used += _tokens(message)
         if used > room * _FULL:
-            while long_calls and used > room * _ROOM:
-                call = long_calls.pop(0)
-                used -= _saved(call)
-                shortened.add(id(call))
-        long_calls += [call for call in message.tool_calls if _saved(call) > 0]
+            while long and used > room * _ROOM:
+                part = long.pop(0)
+                used -= _saved(part)
+                shortened.add(id(part))
+        long += [part for part in message.parts if isinstance(part, _Long) and _saved(part) > 0]
     return [_shortened(message, shortened) for message in sent]
 
 
@@ -61,37 +75,49 @@ def _part_tokens(part: object) -> float:
         case Image():
             return _IMAGE_TOKENS
         case ToolCall(arguments=arguments, output=output):
-            result = 0.0 if output is None else len(output.text) / _CHARACTERS_A_TOKEN
-            images = 0 if output is None else len(output.images) * _IMAGE_TOKENS
-            return len(arguments) / _CHARACTERS_A_TOKEN + result + images
+            return len(arguments) / _CHARACTERS_A_TOKEN + _output_tokens(output)
+        case Attachment(output=output):
+            return _output_tokens(output)
+        case Prompt():
+            return len(prompts.for_model(part)) / _CHARACTERS_A_TOKEN + len(prompts.images(part)) * _IMAGE_TOKENS
         case Form(values=values):
             return len(str(values)) / _CHARACTERS_A_TOKEN
         case _:
             return 0
 
 
-def _saved(call: ToolCall) -> float:
-    """Tokens that shortening a call's result saves."""
-    if call.output is None:
+def _output_tokens(output: ToolOutput | None) -> float:
+    return 0 if output is None else len(output.text) / _CHARACTERS_A_TOKEN + len(output.images) * _IMAGE_TOKENS
+
+
+def _saved(part: _Long) -> float:
+    """Tokens that shortening a result or an attachment saves."""
+    output = part.output
+    if output is None:
         return 0
-    text = len(call.output.text) - _KEPT if len(call.output.text) > 2 * _KEPT else 0
-    return text / _CHARACTERS_A_TOKEN + len(call.output.images) * _IMAGE_TOKENS
+    text = len(output.text) - _KEPT if len(output.text) > 2 * _KEPT else 0
+    return text / _CHARACTERS_A_TOKEN + len(output.images) * _IMAGE_TOKENS
 
 
-def _shortened(message: Message, calls: set[int]) -> Message:
-    if not any(id(call) in calls for call in message.tool_calls):
+def _shortened(message: Message, shortened: set[int]) -> Message:
+    if not any(id(part) in shortened for part in message.parts):
         return message
-    parts = [_short(part) if isinstance(part, ToolCall) and id(part) in calls else part for part in message.parts]
+    parts = [_short(part) if isinstance(part, _Long) and id(part) in shortened else part for part in message.parts]
     return dataclasses.replace(message, parts=parts)
 
 
-def _short(call: ToolCall) -> ToolCall:
-    output = call.output
+def _short(part: _Long) -> _Long:
+    output = part.output
     if output is None:
-        return call
-    again = f"read result://{output.spilled.id} of the server deskhand" if output.spilled else "make the call again"
+        return part
+    if output.spilled is not None:
+        again = f"read result://{output.spilled.id} of the server deskhand"
+    elif isinstance(part, ToolCall):
+        again = "make the call again"
+    else:
+        again = f"read {part.uri} of the server {part.server}" if part.server else "ask the person to attach it again"
     text = (
         f"{output.text[:_KEPT]}\n[Shortened to fit your context window: {len(output.text)} characters and"
         f" {len(output.images)} images before. If you need the rest, {again}.]"
     )
-    return dataclasses.replace(call, output=dataclasses.replace(output, text=text, images=[]))
+    return dataclasses.replace(part, output=dataclasses.replace(output, text=text, images=[]))

@@ -188,7 +188,25 @@ class Prompt:
     kind: Literal["prompt"] = "prompt"
 
 
-Part = Text | Reasoning | Image | Notice | ToolCall | Choice | Form | Prompt
+@dataclass(slots=True)
+class Attachment:
+    """What the person attached to a message, as it was when it was sent (``attachments.py``)."""
+
+    name: str
+    server: str
+    """Whose resource it is; empty for a file of the person's or an image they pasted."""
+    uri: str
+    """Of the resource."""
+    size: int
+    """Bytes of all that was read; 0 where that isn't known."""
+    output: ToolOutput
+    """What was read, within the limits."""
+    id: str = field(default_factory=new_id)
+    """Made once it was read, so that nothing in it can look like its end."""
+    kind: Literal["attachment"] = "attachment"
+
+
+Part = Text | Reasoning | Image | Notice | ToolCall | Choice | Form | Prompt | Attachment
 
 
 @dataclass(slots=True)
@@ -299,6 +317,8 @@ def part_from_json(content: Mapping[str, Any]) -> Part | None:
             return _make(Choice, content, options=[_make(ChoiceOption, each) for each in content["options"]])
         case "form":
             return _make(Form, content)
+        case "attachment":
+            return _make(Attachment, content, output=_output(content["output"]))
         case "prompt":
             return _make(Prompt, content, messages=[_prompt_message(each) for each in content["messages"]])
         case _:

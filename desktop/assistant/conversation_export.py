@@ -7,6 +7,7 @@ import re
 from datetime import datetime
 
 from desktop.assistant.conversation import (
+    Attachment,
     Choice,
     Conversation,
     Form,
@@ -19,6 +20,7 @@ from desktop.assistant.conversation import (
     Reasoning,
     Text,
     ToolCall,
+    ToolOutput,
 )
 from desktop.visible_text import visible, visible_line
 
@@ -64,6 +66,10 @@ def _part(part: Part) -> str:
                 else _fenced(json.dumps(part.answer, indent=2, ensure_ascii=False), "json")
             )
             return f"Arguments for {visible_line(part.server)} · {visible_line(part.tool)}\n\n{answer}"
+        case Attachment():
+            about = f"{visible_line(part.server)} · {visible_line(part.uri, 500)}" if part.server else ""
+            head = [f"### Attachment {visible_line(part.name)}", *([about] if about else [])]
+            return "\n\n".join([*head, *_output(part.output)])
         case Prompt():
             name = f"{visible_line(part.server)} · {visible_line(part.title or part.name)}"
             return "\n\n".join([f"### Prompt {name}", *map(_prompt_message, part.messages)])
@@ -79,11 +85,16 @@ def _call(call: ToolCall) -> str:
     name = f"{visible_line(call.server)} · {visible_line(call.tool)}" if call.tool else visible_line(call.name)
     blocks = [f"### {name} ({call.state})", _fenced(call.arguments, "json")]
     if call.output is not None:
-        blocks.append(_fenced(call.output.text))
-        blocks += [_part(image) for image in call.output.images]
-        if call.output.spilled is not None:
-            blocks.append(f"Complete result: `{visible_line(call.output.spilled.path, 500)}`")
+        blocks += _output(call.output)
     return "\n\n".join(blocks)
+
+
+def _output(output: ToolOutput) -> list[str]:
+    blocks = [_fenced(output.text)] if output.text else []
+    blocks += [_part(image) for image in output.images]
+    if output.spilled is not None:
+        blocks.append(f"Complete result: `{visible_line(output.spilled.path, 500)}`")
+    return blocks
 
 
 def _fenced(text: str, language: str = "") -> str:

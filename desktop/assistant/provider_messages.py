@@ -12,8 +12,8 @@ import re
 from collections.abc import Collection, Sequence
 from typing import Any, cast
 
-from desktop.assistant import prompts
-from desktop.assistant.conversation import Image, Message, Prompt, Text, ToolCall
+from desktop.assistant import attachments, prompts
+from desktop.assistant.conversation import Attachment, Image, Message, Prompt, Text, ToolCall
 from desktop.assistant.language_model import ModelRequest, ToolSpec
 from desktop.assistant.schema_projection import Dialect, projected
 
@@ -91,20 +91,20 @@ def _sendable(value: Any) -> Any:
 
 
 def _of_user(message: Message, images: bool) -> list[dict[str, Any]]:
-    texts: list[dict[str, Any]] = []
-    pictures: list[Image] = []
+    content: list[dict[str, Any]] = []
     for part in message.parts:
         match part:
             case Prompt():
-                texts.append(_text(prompts.for_model(part)))
-                pictures += prompts.images(part)
+                content += [_text(prompts.for_model(part)), *_images(prompts.images(part), images)]
+            case Attachment():
+                content += [_text(attachments.for_model(part)), *_images(part.output.images, images)]
             case Text():
-                texts.append(_text(part.text))
+                content.append(_text(part.text))
             case Image():
-                pictures.append(part)
+                content += _images([part], images)
             case _:
                 pass
-    return _user(texts + _images(pictures, images))
+    return _user(content)
 
 
 def _of_assistant(

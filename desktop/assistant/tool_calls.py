@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from desktop.assistant import tool_arguments
 from desktop.assistant.approval import ApprovalRequest, Approvals
-from desktop.assistant.conversation import Conversation, Message, ToolCall, ToolOutput, failure
+from desktop.assistant.conversation import Attachment, Conversation, Message, Prompt, ToolCall, ToolOutput, failure
 from desktop.assistant.interfaces import Catalog, ToolRunner
 from desktop.assistant.mcp_tools import McpTools
 from desktop.assistant.toolbox import MCP_TOOLS, Toolbox
@@ -148,13 +148,20 @@ def finish(call: ToolCall, output: ToolOutput) -> None:
 
 
 def servers_heard(messages: Iterable[Message]) -> frozenset[str]:
-    """Servers whose content is in a conversation: results of tools, resources, completions. What a search lists isn't content."""
-    return frozenset(
-        call.server
-        for message in messages
-        for call in message.tool_calls
-        if call.server and call.output is not None and (call.output.reported_error or call.output.diagnostic is None)
-    )
+    """Servers whose content is in a conversation: results of tools, resources, completions, and what the person attached or chose
+    of them. What a search lists isn't content."""
+    heard: set[str] = set()
+    for message in messages:
+        for part in message.parts:
+            match part:
+                case ToolCall(server=server, output=ToolOutput() as output):
+                    if output.reported_error or output.diagnostic is None:
+                        heard.add(server)
+                case Attachment(server=server) | Prompt(server=server):
+                    heard.add(server)
+                case _:
+                    pass
+    return frozenset(heard - {""})
 
 
 def _begin(call: ToolCall, report: _Paced) -> None:

@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 from desktop.assistant import toolbox
 from desktop.assistant.approval import Approvals
+from desktop.assistant.attachments import Attachments
 from desktop.assistant.context_window import fitted
 from desktop.assistant.conversation import (
+    Attachment,
     Conversation,
     Message,
     Notice,
@@ -80,6 +82,7 @@ class Assistant:
 
     Attributes:
         mcp_tools: The model's one tool.
+        attachments: Reads what the person attaches to a message.
     """
 
     def __init__(
@@ -94,6 +97,7 @@ class Assistant:
         tool_calls_per_turn: Callable[[], int],
     ) -> None:
         self.mcp_tools = McpTools(catalog, reader, results)
+        self.attachments = Attachments(reader, results)
         self._catalog = catalog
         self._calls = ToolCalls(
             catalog=catalog, runner=runner, results=results, approvals=approvals, mcp_tools=self.mcp_tools
@@ -174,8 +178,7 @@ class _Turn:
             self._make_whole(message)
         said = Message("user", list(parts))
         if not self._conversation.title:
-            prompt = next((part.title or part.name for part in said.parts if isinstance(part, Prompt)), "")
-            self._conversation.title = one_line(said.text or prompt, _TITLE_LIMIT)
+            self._conversation.title = one_line(said.text or _named(said), _TITLE_LIMIT)
         self._save(self._conversation.add(said))
         return said
 
@@ -315,6 +318,19 @@ class _Turn:
 
     def _save(self, message: Message) -> None:
         self._history.save(self._conversation, message)
+
+
+def _named(said: Message) -> str:
+    """What the person chose or attached without a word of their own."""
+    for part in said.parts:
+        match part:
+            case Prompt():
+                return part.title or part.name
+            case Attachment():
+                return part.name
+            case _:
+                pass
+    return ""
 
 
 def _append(message: Message, kind: type[Text] | type[Reasoning], text: str) -> None:

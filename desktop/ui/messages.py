@@ -274,6 +274,21 @@ def _sentences() -> dict[str, tuple[str, str, str]]:
             tr("The stored result has been cleared."),
             tr("Run the tool again if you still need it."),
         ),
+        "attachment_unreadable": (
+            tr("File can't be read"),
+            tr("The file can't be read: {reason}."),
+            tr("See that it is there and that you may read it."),
+        ),
+        "attachment_too_large": (
+            tr("File too large"),
+            tr("The file is larger than {limit} MiB."),
+            tr("Attach a smaller part of it, or have a server read it."),
+        ),
+        "attachment_unsupported": (
+            tr("Neither text nor an image"),
+            tr("The file is neither text nor an image."),
+            tr("Attach text, PNG, JPEG, GIF or WebP."),
+        ),
         # approval
         "denied": (tr("Not allowed"), tr("You did not allow this call."), ""),
         "call_limit": (
