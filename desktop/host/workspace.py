@@ -99,21 +99,29 @@ class Workspace:
         self.file = servers_file_of(folder)
 
     def read(self) -> Configuration:
-        """Reads the person's file and, of a trusted folder, its own. A file that can't be read any more counts as it was read
-        last, and its fault is told."""
+        """Reads the person's file and, of a trusted folder, its own. What can't be read any more counts as it was read last,
+        and its fault is told: a whole file, or the entry of a server."""
+        self.file = servers_file_of(self.folder)
+        self.servers, self._readable = self._look()
+        return self.servers.configuration
+
+    def look(self) -> Configuration:
+        """What `read` would give now. Nothing is taken over, and a file that the folder has had since is not looked for."""
+        return self._look()[0].configuration
+
+    def _look(self) -> tuple[Servers, dict[Path, Configuration]]:
+        """What the files hold now, and as what each counts."""
         folder = self.folder
-        self.file = servers_file_of(folder)
-        state = self.state
         environ = os.environ if folder is None else {**os.environ, _VARIABLE: str(folder)}
         own = self._read(self._own_file, environ, "")
+        readable = {self._own_file: own}
         own = replace(own, faults=tuple(map(_as_folder_fault, own.faults)))
         theirs = Configuration()
-        if folder is None or self.file is None or state != "trusted":
-            self._forget_files()
-        elif _same_file(self.file, self._own_file):
-            theirs = Configuration(faults=(Diagnostic("folder_file_shared", "configuration"),))
-        else:
-            theirs = self._read(self.file, environ, str(folder))
+        if folder is not None and self.file is not None and self.state == "trusted":
+            if _same_file(self.file, self._own_file):
+                theirs = Configuration(faults=(Diagnostic("folder_file_shared", "configuration"),))
+            else:
+                theirs = readable[self.file] = self._read(self.file, environ, str(folder))
         # A folder that may bring programs the person has not agreed to is no place to run others in.
         place = self._default if folder is None or self.ignored is not None else folder
         named = {each.name for each in theirs.definitions}
@@ -121,12 +129,12 @@ class Workspace:
             *(_of_folder(each, str(folder)) for each in theirs.definitions),
             *(_of_person(each, place, folder) for each in own.definitions if each.name not in named),
         )
-        self.servers = Servers(
+        servers = Servers(
             Configuration(definitions, (*theirs.faults, *own.faults), self._own_file),
             theirs.faults,
             tuple(each.name for each in own.definitions if each.name in named),
         )
-        return self.servers.configuration
+        return servers, readable
 
     def file_of(self, definition: ServerDefinition) -> Path:
         """The file that a server's definition stands in."""
@@ -137,11 +145,12 @@ class Workspace:
 
     def _read(self, path: Path, environ: Mapping[str, str], base: str) -> Configuration:
         configuration = read_configuration(path, environ, base=base)
-        if any(fault.code == "configuration_unreadable" for fault in configuration.faults):
-            before = self._readable.get(path, Configuration())
-            return replace(configuration, definitions=before.definitions)
-        self._readable[path] = configuration
-        return configuration
+        before = self._readable.get(path, Configuration()).definitions
+        if not any(fault.code == "configuration_unreadable" for fault in configuration.faults):
+            faulty = {fault.server for fault in configuration.faults if fault.code == "configuration_invalid"}
+            kept = tuple(each for each in before if each.name in faulty)
+            return replace(configuration, definitions=(*configuration.definitions, *kept))
+        return replace(configuration, definitions=before)
 
 
 def servers_file_of(folder: Path | None) -> Path | None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QByteArray, QPoint, QSize, Qt, Signal
 from PySide6.QtGui import QAction, QCloseEvent, QColor, QKeyEvent, QKeySequence, QPainter, QPaintEvent, QResizeEvent
-from PySide6.QtWidgets import QMainWindow, QMenu, QSplitter, QSplitterHandle, QTabWidget, QWidget
+from PySide6.QtWidgets import QMainWindow, QMenu, QSplitter, QSplitterHandle, QTabWidget, QVBoxLayout, QWidget
 
 from desktop.errors import AssistantError
 from desktop.ui import error_box, icons, tasks, theme
@@ -21,6 +21,7 @@ from desktop.ui.chat.conversation_list import ConversationList
 from desktop.ui.dialogs.settings_dialog import SettingsDialog
 from desktop.ui.model_menu import ModelMenu
 from desktop.ui.panels.catalog_panel import CatalogPanel
+from desktop.ui.panels.servers_file_bar import ServersFileBar
 from desktop.ui.panels.servers_panel import ServersPanel
 from desktop.ui.settings_change import change
 from desktop.visible_text import visible_line
@@ -69,7 +70,13 @@ class MainWindow(QMainWindow):
             self._splitter.addWidget(widget)
         self._splitter.setStretchFactor(1, 1)
         self._splitter.setSizes(list(_DEFAULT_WIDTHS))
-        self.setCentralWidget(self._splitter)
+        central = QWidget()
+        column = QVBoxLayout(central)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(ServersFileBar(core))
+        column.addWidget(self._splitter, 1)
+        self.setCentralWidget(central)
         self._side_panes: dict[str, QWidget] = {"panels": self.panels, "conversations": self.conversations}
         self._make_menus()
         self.conversations.chosen.connect(self._open_conversation)
