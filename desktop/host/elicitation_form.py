@@ -228,7 +228,7 @@ def _field(name: str, described: Any, required: bool) -> FormField:
             field = FormField(name, "choice", options=_options(schema, "oneOf"))
         case "string":
             said = schema.get("format")
-            format_: Format = cast("Format", said) if said in _FORMATS else ""
+            format_ = said if said in _FORMATS else ""
             field = FormField(
                 name, "text", format=format_, low=_count(schema, "minLength"), high=_count(schema, "maxLength")
             )
