@@ -86,18 +86,26 @@ class FailureBlock(Block):
 
 
 class ConsentBlock(Block):
-    """The whole command as it would run, one argument a line; nothing of it is left out or can hide."""
+    """The whole command as it would run, one argument a line, and the commands that print values for it; nothing of them is left
+    out or can hide."""
 
     def __init__(self, definition: ServerDefinition) -> None:
-        texts: list[QWidget] = [
-            PlainLabel(
-                tr(
-                    "This server is a program on your computer. It can do there whatever you can do. "
-                    "Allow it only if you trust where this command comes from."
-                )
-            ),
-            FixedText(command_lines(definition), tr("Command"), most_lines=16),
-        ]
+        texts: list[QWidget] = []
+        if definition.kind == "stdio":
+            warning = tr(
+                "This server is a program on your computer. It can do there whatever you can do. "
+                "Allow it only if you trust where this command comes from."
+            )
+            texts += [PlainLabel(warning), FixedText(command_lines(definition), tr("Command"), most_lines=16)]
+        else:
+            warning = tr(
+                "Connecting runs a command on your computer and sends what it prints to {url}. It can do whatever you can do. "
+                "Allow it only if you trust where it comes from."
+            )
+            texts.append(PlainLabel(warning.format(url=visible_line(definition.url, 4000))))
+        for name, command in definition.secret_commands.items():
+            told = tr("Command for the value of {name}").format(name=visible_line(name, 4000))
+            texts += [PlainLabel(told, tone="muted"), FixedText(visible(command), told, most_lines=16)]
         if definition.cwd:
             texts.append(
                 PlainLabel(tr("Folder: {folder}").format(folder=visible_line(definition.cwd, 4000)), tone="muted")
