@@ -39,6 +39,10 @@ CATALOGUE: dict[str, tuple[str, str]] = {
         "The configuration file can't be read: {reason}.",
         "Correct the file; Deskhand has not changed it and will not write to it until it can be read.",
     ),
+    "import_unreadable": (
+        "The file's servers can't be read: {reason}.",
+        "Choose another file, or correct this one in the program it belongs to.",
+    ),
     "folder_unavailable": ("The folder can't be opened: {reason}.", "Choose another, or see that you may read it."),
     "folder_not_open": (
         "The definition refers to the open folder, and none is open.",
@@ -105,7 +109,7 @@ CATALOGUE: dict[str, tuple[str, str]] = {
     ),
     "authentication_required": ("The server asks for a sign-in.", "Sign in from the servers panel."),
     "permission_denied": ("The server refused access.", "Check the credentials and what they allow."),
-    "protocol_error": ("The server answered outside the protocol.", "See the server's log; tell its authors."),
+    "protocol_error": ("The server answered outside the protocol{reason}.", "See the server's log; tell its authors."),
     "protocol_unsupported": (
         "The server and Deskhand know no version of the protocol in common.",
         "Update the server, or Deskhand.",
@@ -149,10 +153,6 @@ CATALOGUE: dict[str, tuple[str, str]] = {
     "elicitation_required": ("The server asks for an answer on a web page first.", ""),
     "completion_invalid": ("The completion request is not valid.", "Name a variable of the server's template."),
     "completions_unsupported": ("The server offers no completions.", ""),
-    "result_gone": ("The stored result is gone.", "Call the tool again if its content is still needed."),
-    # approval
-    "denied": ("The person did not allow this call.", "Don't repeat it; ask what to do instead."),
-    "call_limit": (
     "attachment_unreadable": ("The file can't be read: {reason}.", "See that it is there and that you may read it."),
     "attachment_too_large": (
         "The file is larger than {limit} MiB.",
@@ -162,6 +162,10 @@ CATALOGUE: dict[str, tuple[str, str]] = {
         "The file is neither text nor an image.",
         "Attach text, PNG, JPEG, GIF or WebP.",
     ),
+    "result_gone": ("The stored result is gone.", "Call the tool again if its content is still needed."),
+    # approval
+    "denied": ("The person did not allow this call.", "Don't repeat it; ask what to do instead."),
+    "call_limit": (
         "This turn has reached its limit of {limit} tool calls.",
         "Say what is done and what is left; the person can ask to go on.",
     ),

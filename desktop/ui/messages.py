@@ -69,6 +69,11 @@ def _sentences() -> dict[str, tuple[str, str, str]]:
             tr("The configuration file can't be read: {reason}."),
             tr("Correct the file. Deskhand has not changed it and won't write to it until it can be read."),
         ),
+        "import_unreadable": (
+            tr("Servers can't be read"),
+            tr("The file's servers can't be read: {reason}."),
+            tr("Choose another file, or correct this one in the program it belongs to."),
+        ),
         "folder_unavailable": (
             tr("Folder can't be opened"),
             tr("The folder can't be opened: {reason}."),
@@ -153,7 +158,9 @@ def _sentences() -> dict[str, tuple[str, str, str]]:
         "certificate_refused": (
             tr("Certificate not trusted"),
             tr("The server's certificate is not trusted{reason}."),
-            tr("If you trust its issuer, name a file with the issuer's certificates as caFile in the server's definition."),
+            tr(
+                "If you trust its issuer, name a file with the issuer's certificates as caFile in the server's definition."
+            ),
         ),
         "rate_limited": (
             tr("Too many requests"),
@@ -192,7 +199,7 @@ def _sentences() -> dict[str, tuple[str, str, str]]:
         ),
         "protocol_error": (
             tr("Answer outside the protocol"),
-            tr("The server answered in a way that the protocol doesn't allow."),
+            tr("The server answered in a way that the protocol doesn't allow{reason}."),
             tr("See the server's log; its authors should know."),
         ),
         "message_too_large": (
@@ -269,11 +276,6 @@ def _sentences() -> dict[str, tuple[str, str, str]]:
             tr("The server asks for an answer on a web page first."),
             "",
         ),
-        "result_gone": (
-            tr("Stored result is gone"),
-            tr("The stored result has been cleared."),
-            tr("Run the tool again if you still need it."),
-        ),
         "attachment_unreadable": (
             tr("File can't be read"),
             tr("The file can't be read: {reason}."),
@@ -288,6 +290,11 @@ def _sentences() -> dict[str, tuple[str, str, str]]:
             tr("Neither text nor an image"),
             tr("The file is neither text nor an image."),
             tr("Attach text, PNG, JPEG, GIF or WebP."),
+        ),
+        "result_gone": (
+            tr("Stored result is gone"),
+            tr("The stored result has been cleared."),
+            tr("Run the tool again if you still need it."),
         ),
         # approval
         "denied": (tr("Not allowed"), tr("You did not allow this call."), ""),
