@@ -40,18 +40,20 @@ from desktop.errors import AssistantError, Diagnostic, Operation
 from desktop.host.consent import Consent
 from desktop.host.diagnostics import known
 from desktop.host.exact_json import EXACT_META
+from desktop.host.http_failure import HttpFailure
 from desktop.host.large_messages import LARGE_META, LargeMessageReader
 from desktop.host.lifecycle import BACKOFF, SETTLED_AFTER, Lifecycle
 from desktop.host.list_changes import listen_for_list_changes
 from desktop.host.output_schema import OutputSchema
 from desktop.host.pages import all_pages
 from desktop.host.remembered import Remembered
-from desktop.host.requests import Life, Limits, Progress, ProgressCallback
+from desktop.host.requests import Life, Progress, ProgressCallback
 from desktop.host.sdk_client import SdkClient
 from desktop.host.server_config import ServerDefinition
 from desktop.host.server_log import Level, ServerLog
 from desktop.host.server_references import SecretSource
 from desktop.host.server_state import ServerState
+from desktop.host.time_limits import Limits
 from desktop.host.transports import Transports
 from desktop.signals import Signal
 
@@ -62,6 +64,8 @@ _PAGES_TIME = 4
 _OWN_META = "deskhand/"
 _MISMATCH_META = "deskhand/schemaMismatch"
 _LARGEST_REDUCED = 2**20
+#: How often a request waits for a server that takes no more for now.
+_MOST_WAITS = 5
 _MOST_FAULTS_TOLD = 5
 #: The protocol's levels; those that are not here are worse than an error.
 _LEVELS: dict[str, Level] = {"debug": "debug", "info": "info", "notice": "info", "warning": "warning"}
@@ -207,6 +211,7 @@ class Connection:
                 "call",
                 lambda client: client.call(name, dict(arguments), progress.noticed, self._log_faults),
                 limits,
+                lambda seconds: progress.report(0, None, f"The server takes the next request in {seconds} s."),
             )
         finally:
             progress.end()
@@ -222,7 +227,7 @@ class Connection:
 
     async def read_resource(self, uri: str) -> ReadResourceResult:
         await self._require("read", lambda capabilities: capabilities.resources, "resources_unsupported")
-        result = await self._ask("read", lambda client: client.read_resource(uri))
+        result = await self._ask("read", lambda client: client.read(uri, self._log_faults))
         self._keep_own_meta(result)
         return result
 
@@ -244,29 +249,52 @@ class Connection:
 
     async def get_prompt(self, name: str, arguments: Mapping[str, str] | None = None) -> GetPromptResult:
         await self._require("prompt", lambda capabilities: capabilities.prompts, "prompts_unsupported")
-        return await self._ask("prompt", lambda client: client.get_prompt(name, dict(arguments or {})))
+        return await self._ask("prompt", lambda client: client.prompt(name, dict(arguments or {}), self._log_faults))
 
     async def _ask(
         self,
         operation: Operation,
         send: Callable[[SdkClient], Coroutine[Any, Any, Answer]],
         limits: Limits | None = None,
+        told_to_wait: Callable[[int], None] = lambda _: None,
     ) -> Answer:
-        """Connects if need be and sends a request; one that only reads is sent once more to a server that had forgotten us."""
+        """Connects if need be and sends a request.
+
+        It is sent again where it had no effect: once to a server that had forgotten us, unless it is a call, and to one that
+        takes no more for now, after the seconds it asks for, as long as they are within the limits.
+        """
         limits = limits or Limits(self.definition.request_time_limit, self.definition.request_time_limit)
-        life = await self._lifecycle.lively()
-        try:
-            return await life.request(operation, lambda: send(life.client), limits)
-        except AssistantError as error:
-            if isinstance(error.__cause__, MCPError):  # a diagnostic has no text of servers; the log may
-                told = f"error {error.__cause__.code}: {error.__cause__.message}"
-                self.log.append(told, "message", "error")
-            elif isinstance(error.__cause__, ValidationError):
-                self._log_faults(error.__cause__)
-            if error.diagnostic.code != "session_lost" or operation == "call":
-                raise
-        again = await self._lifecycle.lively()
-        return await again.request(operation, lambda: send(again.client), limits)
+        forgotten = False
+        for attempt in range(1 + _MOST_WAITS):
+            life = await self._lifecycle.lively()
+            try:
+                return await life.request(operation, lambda client=life.client: send(client), limits)
+            except AssistantError as error:
+                self._log_cause(error)
+                code, seconds = error.diagnostic.code, error.diagnostic.values.get("seconds")
+                if code == "session_lost" and operation != "call" and not forgotten:
+                    forgotten = True
+                elif (
+                    code == "rate_limited"
+                    and isinstance(seconds, int)
+                    and attempt < _MOST_WAITS
+                    and seconds < limits.left()
+                ):
+                    self.log.append(f"The request is sent again in {seconds} s, as the server asks.")
+                    told_to_wait(seconds)
+                    await asyncio.sleep(seconds)
+                    limits.sign_of_life()
+                else:
+                    raise
+        raise AssertionError("the last attempt returns or raises")
+
+    def _log_cause(self, error: AssistantError) -> None:
+        """A diagnostic has no text of servers; the log may."""
+        if isinstance(error.__cause__, MCPError) and HttpFailure.of(error.__cause__) is None:
+            told = f"error {error.__cause__.code}: {error.__cause__.message}"
+            self.log.append(told, "message", "error")
+        elif isinstance(error.__cause__, ValidationError):
+            self._log_faults(error.__cause__)
 
     def _log_faults(self, error: ValidationError) -> None:
         """Notes where an answer is outside the protocol; not its values, which may be secret."""

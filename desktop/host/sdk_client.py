@@ -10,17 +10,17 @@ from __future__ import annotations
 import asyncio
 import marshal
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AsyncExitStack
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, Self, cast
+from typing import Any, Self, TypeVar, cast
 
 from mcp import Client, ClientSession, MCPError
 from mcp.client._probe import negotiate_auto
 from mcp.shared.dispatcher import ProgressFnT
 from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
-from mcp_types import METHOD_NOT_FOUND, CallToolResult, ListToolsResult
+from mcp_types import METHOD_NOT_FOUND, CallToolResult, GetPromptResult, ListToolsResult, ReadResourceResult
 from mcp_types.methods import parse_server_result
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
@@ -30,8 +30,10 @@ from desktop.errors import AssistantError
 from desktop.host.exact_json import take_exact_text
 from desktop.host.http_failure import HttpFailure
 from desktop.host.large_messages import LARGE_META
-from desktop.host.readable_result import readable_result
+from desktop.host.readable_result import readable_prompt, readable_read, readable_result
 from desktop.host.server_log import ServerLog
+
+Result = TypeVar("Result")
 
 #: Seconds a server may leave the newer era's question unanswered before it is asked in the older way as well.
 _PATIENCE = 3.0
@@ -102,18 +104,40 @@ class SdkClient(Client):
         Of a result that is outside the protocol what can be read is returned, and `told` hears what is wrong. Raises what the
         SDK raises.
         """
-        _answer.set(None)
         _exact_text.set(None)
+        send = self.call_tool(name, arguments, progress_callback=progress_callback)
+        result = await self._readable(send, readable_result, told)
+        return result, _exact_text.get()
+
+    async def read(self, uri: str, told: Callable[[ValidationError], None]) -> ReadResourceResult:
+        """Reads a resource. Of a result outside the protocol what can be read is returned, and `told` hears what is wrong.
+
+        Raises AssistantError ``protocol_error`` for one of which nothing can be read, and what the SDK raises.
+        """
+        return await self._readable(self.read_resource(uri), lambda answer: readable_read(answer, uri), told)
+
+    async def prompt(
+        self, name: str, arguments: dict[str, str], told: Callable[[ValidationError], None]
+    ) -> GetPromptResult:
+        """Fetches a prompt. Returns and raises like `read`."""
+        return await self._readable(self.get_prompt(name, arguments), readable_prompt, told)
+
+    async def _readable(
+        self,
+        sent: Coroutine[Any, Any, Result],
+        read: Callable[[dict[str, Any]], Result | None],
+        told: Callable[[ValidationError], None],
+    ) -> Result:
+        _answer.set(None)
         try:
-            result = await self.call_tool(name, arguments, progress_callback=progress_callback)
+            return await sent
         except ValidationError as fault:
             answer = _answer.get()
-            readable = None if answer is None else readable_result(answer)
-            if readable is None:
-                raise
             told(fault)
-            result = readable
-        return result, _exact_text.get()
+            readable = None if answer is None else read(answer)
+            if readable is None:
+                raise AssistantError("protocol_error") from fault
+            return readable
 
     async def page(self, kind: Kind, cursor: str | None) -> Page:
         """A page of a list. A method that the server doesn't know gives an empty one: many offer resources and no templates.
