@@ -15,6 +15,7 @@ from desktop.host.foreign_document import NotUnderstood
 
 #: A path or a variable as Windows has it, outside of single quotes, or its command interpreter.
 _OF_WINDOWS = re.compile(r"(?:^|[\s\"=])(?:[A-Za-z]:\\|\\\\\w)|%[A-Za-z_]\w*%|^\s*cmd(?:\.exe)?\s+/c\s", re.IGNORECASE)
+_QUOTED_FOR_POSIX = re.compile(r"""'[^']*'|"'\"""")
 _GOES_ON = re.compile(r"[\\^`]\r?\n")
 _PROMPT = re.compile(r"\s*(?:\$|>|PS [^>\n]*>|[A-Z]:\\[^>\n]*>)\s+")
 _OPERATORS = re.compile(r"&&?|\|\|?|;|\d?>>?(?:&\d|.*)?|<(?!.*>$).*")
@@ -46,7 +47,7 @@ def read(text: str) -> CommandText:
     if prompt := _PROMPT.match(text):
         text = text[prompt.end() :]
     text = _GOES_ON.sub(" ", text)
-    windows = _OF_WINDOWS.search(re.sub(r"'[^']*'", "", text)) is not None
+    windows = _OF_WINDOWS.search(_QUOTED_FOR_POSIX.sub("", text)) is not None
     words = _windows_words(text) if windows else _posix_words(text)
     words, variables = _without_assignments(words)
     if any(not word.quoted and _OPERATORS.fullmatch(word.text) for word in words):
@@ -71,12 +72,14 @@ def _without_assignments(words: list[_Word]) -> tuple[list[_Word], dict[str, str
     for position, word in enumerate(words):
         match = _ASSIGNMENT.fullmatch(word.text)
         if match:
-            value = match[2] if word.quoted else match[2].removesuffix(";")
+            value = match[2]
             if value.startswith("!"):
                 value = f"${value}"
             variables[match[1]] = value.replace(_LITERAL, "$$")
             start = position + 1
-        elif word.text == "--%" or word.quoted or word.text.lower() not in ("env", "export", "set", "&&", ";"):
+        elif variables and not word.quoted and word.text in ("&&", ";"):
+            start = position + 1
+        elif word.quoted or word.text.lower() not in ("env", "export", "set"):
             break
     return (words[start:], variables) if variables else (words, {})
 
@@ -88,6 +91,11 @@ def _posix_words(text: str) -> list[_Word]:
     while position < len(text):
         character = text[position]
         if character.isspace():
+            word = None
+            position += 1
+            continue
+        if character == ";" and not text[position + 1 : position + 2].strip():
+            words.append(_Word(";"))
             word = None
             position += 1
             continue

@@ -45,15 +45,13 @@ def parse(text: str) -> list[Candidate]:
         raise NotUnderstood("it is longer than 1 MiB")
     if install_link.is_install_link(text):
         return _named(_of_document(install_link.document_of(text)))
-    if text.startswith(("{", '"', "[", "//", "/*")):
-        return _named(
-            _from_json(text) if not text.startswith("[") or text.startswith("[{") else _candidates(groups_of(text))
-        )
+    if text.startswith(("{", "//", "/*")) or re.match(r'"[^"]*"\s*:', text):
+        return _named(_from_json(text))
     if _URL.match(text):
         if len(text.split()) > 1:
             raise NotUnderstood("a URL has no spaces")
         return [checked(Candidate(_name_of_host(text), {"url": text}))]
-    if re.match(r"(?:extensions|mcpServers)\s*:\s*$", text, re.MULTILINE):
+    if re.match(r"\[[\w.\"'-]+\]\s*$|(?:extensions|mcpServers)\s*:\s*$", text, re.MULTILINE):
         return _named(_candidates(groups_of(text)))
     return _from_command(text)
 
@@ -67,7 +65,9 @@ def parse_own(text: str) -> list[Candidate]:
 
 def command_line(entry: Entry) -> str:
     """The command of an entry as one would type it."""
-    return shlex.join([str(entry.get("command", "")), *map(str, entry.get("args", ()))])
+    words = [str(entry.get("command", "")), *map(str, entry.get("args", ()))]
+    # A word with a % as it is would look like a variable of Windows.
+    return " ".join(f"'{word}'" if "%" in word and shlex.quote(word) == word else shlex.quote(word) for word in words)
 
 
 def _candidates(groups: Sequence[Group]) -> list[Candidate]:
