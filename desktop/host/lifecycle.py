@@ -26,6 +26,7 @@ from desktop.host.sdk_log import route_to
 from desktop.host.server_config import ServerDefinition
 from desktop.host.server_log import ServerLog
 from desktop.host.server_state import Failure, ServerState
+from desktop.host.time_limits import time_limit
 from desktop.host.transports import Transports
 from desktop.signals import Signal
 
@@ -177,7 +178,8 @@ class Lifecycle:
         else:
             if lived and asyncio.get_running_loop().time() - self._connected_at >= self._settled_after:
                 self._restarts = 0
-            retry_in = self._plan_restart() if lived or self._restarts else None
+            seconds = failure.diagnostic.values.get("seconds", 0)  # of a server that takes nothing more for now
+            retry_in = self._plan_restart(float(seconds)) if lived or self._restarts or seconds else None
             self.publish(ServerState("failed", failure, retry_in=retry_in))
 
     async def _live_in_either_era(self, attempt: Attempt) -> Failure | None:
@@ -200,9 +202,7 @@ class Lifecycle:
             await self._remember(self._legacy_servers.discard)
         return failure
 
-    async def _live(
-        self, attempt: Attempt, transports: Transports, time_limit: float, *, legacy: bool
-    ) -> Failure | None:
+    async def _live(self, attempt: Attempt, transports: Transports, seconds: float, *, legacy: bool) -> Failure | None:
         """One life: enters the client within seconds, waits, leaves it. Returns why it failed or died; None: it was stopped."""
         life: Life | None = None
         transport: Any = None
@@ -211,21 +211,21 @@ class Lifecycle:
         self._log.append(_BEGINNING)
         try:
             transport = await transports.open()  # off the clock: a person may have to unlock the keyring
-            async with asyncio.timeout(time_limit) as limit:
-                async with SdkClient(
-                    transport,
-                    mode="legacy" if legacy else "auto",
-                    client_info=_CLIENT,
-                    message_handler=self._heard,
-                    cache=None,  # the catalog keeps what was listed
-                    log=self._log,
-                ) as client:
-                    limit.reschedule(None)
-                    life = Life(client, self._definition.name, getattr(transport, "ended", None))
-                    self._connected(life, attempt)
-                    if client.only_legacy or (legacy and self._definition.protocol == "auto"):
-                        life.accompany(self._remember(self._legacy_servers.add))
-                    await self._until_over(life, transport)
+            client = SdkClient(
+                transport,
+                mode="legacy" if legacy else "auto",
+                client_info=_CLIENT,
+                message_handler=self._heard,
+                cache=None,  # the catalog keeps what was listed
+                log=self._log,
+            )
+            async with time_limit(seconds) as lift, client:
+                lift()
+                life = Life(client, self._definition.name, getattr(transport, "ended", None))
+                self._connected(life, attempt)
+                if client.only_legacy or (legacy and self._definition.protocol == "auto"):
+                    life.accompany(self._remember(self._legacy_servers.add))
+                await self._until_over(life, transport)
         except BaseException as raised:  # the SDK raises groups, and cancels its user when it breaks down
             error = raised
         task = asyncio.current_task()
@@ -299,12 +299,12 @@ class Lifecycle:
         except AssistantError as error:
             logger.info("the memory of protocol eras: %s", error.diagnostic.code)
 
-    def _plan_restart(self) -> float | None:
+    def _plan_restart(self, at_least: float) -> float | None:
         """Seconds until the next attempt, or None when there have been enough."""
         if self._restarts == len(self._backoff):
             self._restarts = 0
             return None
-        delay = self._backoff[self._restarts]
+        delay = max(self._backoff[self._restarts], at_least)
         self._restarts += 1
         self._restart = asyncio.get_running_loop().call_later(delay, self._begin)
         return delay

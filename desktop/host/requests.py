@@ -16,6 +16,7 @@ from mcp_types import CONNECTION_CLOSED
 from desktop.errors import AssistantError, Diagnostic, Operation
 from desktop.host.diagnostics import classify, known
 from desktop.host.sdk_client import SdkClient
+from desktop.host.time_limits import Limits
 
 #: Seconds between two reports of progress of one call.
 _REPORT_INTERVAL = 0.1
@@ -30,35 +31,21 @@ Answer = TypeVar("Answer")
 ProgressCallback = Callable[[float, "float | None", "str | None"], None]
 
 
-class Limits:
-    """How long may be waited: `idle` seconds without a sign of life, `total` seconds in all."""
-
-    def __init__(self, idle: float, total: float) -> None:
-        now = asyncio.get_running_loop().time()
-        self._idle = idle
-        self._idle_end = now + idle
-        self._end = now + total
-
-    def sign_of_life(self) -> None:
-        self._idle_end = asyncio.get_running_loop().time() + self._idle
-
-    def left(self) -> float:
-        """Seconds; not positive when the time is up."""
-        return min(self._idle_end, self._end) - asyncio.get_running_loop().time()
-
-
 class Progress:
     """A call's progress: each notice is a sign of life, and at most ten a second are reported, the newest always."""
 
     def __init__(self, limits: Limits, report: ProgressCallback | None) -> None:
         self._limits = limits
-        self._report = report
+        self._told = report
         self._newest: tuple[float, float | None, str | None] | None = None
         self._timer: asyncio.TimerHandle | None = None
 
     async def noticed(self, progress: float, total: float | None, message: str | None) -> None:
         """The SDK's callback."""
         self._limits.sign_of_life()
+        self.report(progress, total, message)
+
+    def report(self, progress: float, total: float | None, message: str | None) -> None:
         self._newest = (progress, total, message)
         if self._timer is None:
             self._report_newest()
@@ -68,14 +55,14 @@ class Progress:
         if self._timer is not None:
             self._timer.cancel()
         self._report_newest()
-        self._report = None
+        self._told = None
 
     def _report_newest(self) -> None:
         self._timer = None
-        if self._newest is not None and self._report is not None:
+        if self._newest is not None and self._told is not None:
             newest, self._newest = self._newest, None
             self._timer = asyncio.get_running_loop().call_later(_REPORT_INTERVAL, self._report_newest)
-            self._report(*newest)
+            self._told(*newest)
 
 
 class Life:
@@ -132,8 +119,7 @@ class Life:
 
         Cancelling the waiting task returns at once; the cancellation goes to the server meanwhile.
         """
-        loop = asyncio.get_running_loop()
-        woken: asyncio.Future[None] = loop.create_future()
+        woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
         def wake() -> None:
             if not woken.done():
@@ -145,26 +131,18 @@ class Life:
             finally:
                 wake()
 
-        def look_at_clock() -> None:
-            nonlocal timer
-            left = limits.left()
-            if left > 0:  # there was a sign of life
-                timer = loop.call_later(left, look_at_clock)
-            else:
-                wake()
-
         # A task of its own: the SDK takes up to five seconds to tell a busy server of a cancellation, and a client that
         # breaks down cancels whoever is inside it.
         task = asyncio.create_task(answer())
         self._requests.add(task)
         task.add_done_callback(self._forget)
-        timer = loop.call_later(limits.left(), look_at_clock)
+        unwatch = limits.watch(wake)
         self._waiting.add(wake)
         try:
             await woken
         finally:
             self._waiting.discard(wake)
-            timer.cancel()
+            unwatch()
             task.cancel()
         if not task.done():
             raise self._end_of(operation) if self._ended.done() else known("timeout", operation, self._server)

@@ -22,9 +22,10 @@ from desktop.errors import AssistantError
 from desktop.host import lifecycle, sdk_client
 from desktop.host.connection import Connection
 from desktop.host.consent import Consent
-from desktop.host.requests import Life, Limits
+from desktop.host.requests import Life
 from desktop.host.server_references import keyring_name
 from desktop.host.server_state import ServerState
+from desktop.host.time_limits import Limits
 from desktop.paths import Paths
 from tests import real_servers
 from tests.host.conftest import MakeConnection, children, failure, records, scripted, text, until

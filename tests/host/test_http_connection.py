@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+import time
 from pathlib import Path
 
 import pytest
 
 from desktop import processes
+from desktop.errors import AssistantError
 from tests import real_servers
 from tests.host.conftest import LONGEST_WAIT, MakeConnection, failure, records, text, until
 from tests.servers.running import friendly, hostile, http_server
@@ -87,6 +89,45 @@ async def test_a_refusal_is_told_for_what_it_is(make: MakeConnection, switches: 
         assert await failure(connection.connect()) == code
         assert connection.state.status == "failed" and connection.state.failure is not None
         assert connection.state.failure.stage == "handshake"
+
+
+async def test_a_server_that_takes_no_more_calls_is_asked_again_after_the_time_it_names(
+    make: MakeConnection, tmp_path: Path
+) -> None:
+    record = tmp_path / "record"
+    async with http_server(hostile("--busy", "tools/call", "2", "--record", str(record))) as url:
+        connection = make(kind="http", url=url)
+        await connection.connect()
+        told: list[str | None] = []
+        begun = time.monotonic()
+        result = await connection.call_tool("echo", {"text": "late"}, lambda _, __, message: told.append(message))
+        assert text(result) == "late" and time.monotonic() - begun >= 2
+        assert told == ["The server takes the next request in 1 s."] * 2
+        assert len(records(record, "call")) == 1
+        assert "The request is sent again in 1 s, as the server asks." in connection.log.tail(5)
+        await connection.close()
+
+
+async def test_a_wait_that_is_longer_than_the_limit_is_told_at_once(make: MakeConnection) -> None:
+    async with http_server(hostile()) as url:
+        connection = make(kind="http", url=url, call_time_limit=20)
+        with pytest.raises(AssistantError) as raised:
+            await connection.call_tool("status", {"code": 429, "retry_after": 30})
+        assert raised.value.diagnostic.code == "rate_limited"
+        assert "it takes the next request in 30 seconds" in str(raised.value)
+        assert text(await connection.call_tool("echo", {"text": "still here"})) == "still here"
+        await connection.close()
+
+
+async def test_a_server_that_takes_no_more_connections_is_connected_when_it_says_it_may_be(
+    make: MakeConnection,
+) -> None:
+    async with http_server(hostile("--busy", "initialize", "1")) as url:
+        connection = make(kind="http", url=url, protocol="legacy", backoff=(0.01, 0.01))
+        assert await failure(connection.connect()) == "rate_limited"
+        assert (connection.state.status, connection.state.retry_in) == ("failed", 1)
+        await until(lambda: connection.state.status == "connected")
+        await connection.close()
 
 
 async def test_a_header_may_refer_to_a_secret(make: MakeConnection) -> None:

@@ -32,6 +32,7 @@ Switches of stdio:
 Switches of HTTP:
   --sse                      Answers every request as an event stream.
   --unauthorized             401 for everything without ``Authorization: Bearer good``.
+  --busy METHOD N            429 with ``Retry-After: 1`` for the first N requests of that method.
   --status CODE              That status for every POST (with ``--retry-after SECONDS``: that header).
   --forget-session N         Forgets its session after N tool calls: 404 from then on until ``initialize`` (era legacy).
   --redirect URL             307 to that URL for every POST.
@@ -99,6 +100,7 @@ class Server:
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
         self.calls = 0
+        self.refused = 0
         self.added = 0
         self.echo_description = "Returns the text."
         self._cancelled: dict[object, threading.Event] = {}
@@ -430,6 +432,9 @@ def serve_http(server: Server) -> None:
                 return self.reply(307, Location=options.redirect)
             if options.unauthorized and self.headers.get("Authorization") != "Bearer good":
                 return self.reply(401, b'{"error":"secret text"}', WWW_Authenticate='Bearer scope="read"')
+            if options.busy and options.busy[0] == method and server.refused < int(options.busy[1]):
+                server.refused += 1
+                return self.reply(429, Retry_After="1")
             if options.status:
                 return self.reply(
                     options.status, **({"Retry_After": options.retry_after} if options.retry_after else {})
@@ -527,6 +532,7 @@ def main() -> None:
     parser.add_argument("--grandchild", choices=("group", "session"))
     parser.add_argument("--status", type=int, default=0)
     parser.add_argument("--retry-after", default="")
+    parser.add_argument("--busy", nargs=2, metavar=("METHOD", "N"))
     parser.add_argument("--forget-session", type=int, default=0)
     parser.add_argument("--redirect", default="")
     parser.add_argument("--tls", default="")
