@@ -38,11 +38,15 @@ class Source:
         return sum(len(each.candidates) for each in self.groups)
 
 
-def read_source(file: Path, program: str = "", environ: Mapping[str, str] = os.environ) -> Source:
+def read_source(
+    file: Path, program: str = "", environ: Mapping[str, str] = os.environ, *, own_file: Path | None = None
+) -> Source:
     """Reads the servers of another program's file, a regular one of 1 MiB at most; links are followed.
 
-    Raises AssistantError ``import_unreadable``.
+    `own_file` is Deskhand's, which is no source. Raises AssistantError ``import_unreadable``.
     """
+    if own_file is not None and _same_file(file, own_file):
+        raise unreadable("it is Deskhand's own file")
     try:
         text = read_regular(file, LONGEST_TEXT).decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -73,6 +77,13 @@ def read_regular(file: Path, longest: int) -> bytes:
     if len(content) > longest:
         raise unreadable(f"it is longer than {longest // 1024 // 1024} MiB")
     return content
+
+
+def _same_file(one: Path, other: Path) -> bool:
+    try:
+        return os.path.samefile(one, other)
+    except (OSError, ValueError):
+        return False
 
 
 def unreadable(reason: str) -> AssistantError:

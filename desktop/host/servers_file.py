@@ -71,6 +71,38 @@ def add_server(path: Path, name: str, entry: dict[str, Any], *, replace: bool = 
     _edit(path, add)
 
 
+def add_servers(path: Path, entries: Mapping[str, dict[str, Any]], replaced: Mapping[str, Any]) -> None:
+    """Writes several definitions, all or none. `replaced` are entries of the file, as they were seen, that new ones of the same
+    name take the place of.
+
+    Raises like `add_server`, with ``configuration_invalid`` also when the file's entry of a name is no more what was seen.
+    """
+    for name, entry in entries.items():
+        _check(name, entry)
+
+    def add(sections: Sequence[dict[str, Any]]) -> None:
+        for name, entry in entries.items():
+            section = next((each for each in sections if name in each), None)
+            if section is not None and name not in replaced:
+                raise AssistantError.of(Invalid("a server of that name exists").diagnostic(name))
+            if name in replaced and (section is None or not same_value(section[name], replaced[name])):
+                raise AssistantError.of(Invalid("the server of that name has been changed meanwhile").diagnostic(name))
+            (sections[0] if section is None else section)[name] = entry
+
+    _edit(path, add)
+
+
+def read_entries(path: Path) -> dict[str, Any]:
+    """All entries as the file has them, valid or not, by name; none where there is no file.
+
+    Raises AssistantError ``configuration_unreadable``.
+    """
+    try:
+        return {name: entry for section in _sections(_read(path).content) for name, entry in section.items()}
+    except FileNotFoundError:
+        return {}
+
+
 def read_entry(path: Path, name: str) -> Any:
     """A server's entry as the file has it, valid or not, for an editor.
 
