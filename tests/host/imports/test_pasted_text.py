@@ -194,7 +194,7 @@ def test_each_usual_shape_is_understood(text: str, name: str, entry: dict[str, A
     found = one(text)
     assert (found.name, found.entry, found.problem) == (name, entry, "")
     add_server(paths.servers_file, name, entry)
-    environ = {variable: "v" for variable in ("NAME", "TOKEN", "USERNAME", "x", "w", "FIGMA")}
+    environ: dict[str, str] = dict.fromkeys(("NAME", "TOKEN", "USERNAME", "x", "w", "FIGMA"), "v")
     assert [each.name for each in read_configuration(paths.servers_file, environ).definitions] == [name]
 
 
