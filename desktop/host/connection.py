@@ -38,7 +38,7 @@ from pydantic import ValidationError
 from desktop.catalog_entries import Kind
 from desktop.errors import AssistantError, Diagnostic, Operation
 from desktop.host.consent import Consent
-from desktop.host.diagnostics import known
+from desktop.host.diagnostics import known, server_words
 from desktop.host.exact_json import EXACT_META
 from desktop.host.http_failure import HttpFailure
 from desktop.host.large_messages import LARGE_META, LargeMessageReader
@@ -290,11 +290,11 @@ class Connection:
 
     def _log_cause(self, error: AssistantError) -> None:
         """A diagnostic has no text of servers; the log may."""
-        if isinstance(error.__cause__, MCPError) and HttpFailure.of(error.__cause__) is None:
-            told = f"error {error.__cause__.code}: {error.__cause__.message}"
-            self.log.append(told, "message", "error")
-        elif isinstance(error.__cause__, ValidationError):
-            self._log_faults(error.__cause__)
+        cause = error.__cause__
+        if isinstance(cause, ValidationError):
+            self._log_faults(cause)
+        elif cause is not None and (words := server_words(cause)) is not None:
+            self.log.append(words, "message", "error")
 
     def _log_faults(self, error: ValidationError) -> None:
         """Notes where an answer is outside the protocol; not its values, which may be secret."""

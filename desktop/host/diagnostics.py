@@ -99,6 +99,15 @@ def known(code: str, operation: Operation, server: str | None, **values: str | i
     return AssistantError(code, operation=operation, server=server, **values)
 
 
+def server_words(exception: BaseException) -> str | None:
+    """What a server said of an error that it answered with, for its log alone; None: it said nothing."""
+    for each in _chain(exception):
+        if isinstance(each, MCPError):
+            ours = each.code in (CONNECTION_CLOSED, REQUEST_TIMEOUT) or HttpFailure.of(each)
+            return None if ours else f"error {each.code}: {each.message}"
+    return None
+
+
 def _of_server(number: int, operation: Operation, server: str | None) -> AssistantError:
     """What an error answer of the protocol means; its number is all that is told of it."""
     if (number, operation) == (INVALID_PARAMS, "call"):

@@ -18,7 +18,7 @@ from mcp_types import Implementation
 from desktop import __version__
 from desktop.errors import AssistantError, Diagnostic
 from desktop.host.consent import Consent
-from desktop.host.diagnostics import classify, known
+from desktop.host.diagnostics import classify, known, server_words
 from desktop.host.remembered import Remembered
 from desktop.host.requests import Life
 from desktop.host.sdk_client import SdkClient
@@ -275,9 +275,13 @@ class Lifecycle:
         """Of an attempt to connect, whose process, if there was one, has ended by now."""
         started = transport is not None and getattr(transport, "pid", 0) is not None
         diagnostic = classify(error or ConnectionError(), "connect", self._definition.name).diagnostic
+        if error is not None and (words := server_words(error)) is not None:
+            self._log.append(words, "message", "error")
         if diagnostic.code == "connection_failed" and _exit_status(transport) is not None:
             diagnostic = self._ended_by_itself(transport)
-        return Failure("handshake" if started else "start", diagnostic, _exit_status(transport), self._tail())
+        # Of a process that we ended the status says nothing.
+        status = _exit_status(transport) if diagnostic.code == "server_exited" else None
+        return Failure("handshake" if started else "start", diagnostic, status, self._tail())
 
     def _ended_by_itself(self, transport: Any) -> Diagnostic:
         status = _exit_status(transport)
