@@ -151,6 +151,14 @@ CATALOGUE: dict[str, tuple[str, str]] = {
     "prompt_too_large": ("The prompt is too large to be used: {reason}.", "Choose other arguments, if it has any."),
     "prompt_invalid": ("The server refused the prompt's name or arguments.", "Refresh the server's prompts."),
     "elicitation_required": ("The server asks for an answer on a web page first.", ""),
+    "elicitation_declined": (
+        "The person did not answer on the web page that the server asked to visit first.",
+        "Don't repeat the call; ask what to do instead.",
+    ),
+    "elicitation_completed": (
+        "The person has answered on the web page that the server asked to visit first; the tool has not run yet.",
+        "Call it again if it is still wanted.",
+    ),
     "completion_invalid": ("The completion request is not valid.", "Name a variable of the server's template."),
     "completions_unsupported": ("The server offers no completions.", ""),
     "attachment_unreadable": ("The file can't be read: {reason}.", "See that it is there and that you may read it."),
@@ -173,21 +181,40 @@ CATALOGUE: dict[str, tuple[str, str]] = {
     "model_unknown": ("The model's name is not known to its provider.", "Choose another model."),
     "model_key_missing": ("No key for this model's provider is stored.", "Enter one in the settings under Models."),
     "model_key_refused": ("The provider refused the key.", "Enter a valid key in the settings under Models."),
+    "model_not_allowed": (
+        "The provider doesn't let this key use the model.",
+        "Choose another model, or enter a key that may use it in the settings under Models.",
+    ),
+    "model_credit_exhausted": (
+        "The provider says that the account has no credit left.",
+        "Add credit at the provider, or choose another model.",
+    ),
     "model_unreachable": (
-        "The model can't be reached.",
+        "The model can't be reached{reason}.",
         "Check the network and the address, or that the local model is running.",
     ),
-    "model_rate_limited": ("The provider limits the rate of requests.", "Wait a little, then send again."),
+    "model_unavailable": (
+        "The model's server failed to answer{status}.",
+        "Send again in a while; a local model may still be loading, or need more memory than there is.",
+    ),
+    "model_rate_limited": ("The provider limits the rate of requests{wait}.", "Wait a little, then send again."),
     "model_context_exceeded": (
         "The conversation is longer than the model takes.",
         "Start a new conversation or choose a model with a larger context.",
     ),
-    "model_refused_request": ("The provider refused the request.", "Try another model; the log has the status."),
+    "model_refused_request": (
+        "The provider refused the request{status}.",
+        "Try again in other words, or with another model.",
+    ),
     "model_refused_tool": (
         "The provider refuses the tool {tool}{where}.",
         "It is set aside for this model; the answer goes on without it.",
     ),
     "model_refused_images": ("The model takes no images.", "They are left out for this model."),
+    "model_refused_deferral": (
+        "The provider takes no tools that are added in the midst of a conversation.",
+        "They are sent at its beginning; each time one is loaded, the provider reads everything anew at the full price.",
+    ),
     "model_failed": ("The model's answer broke off.", "What came is kept; send again to go on."),
     # storage
     "credential_store_unavailable": (

@@ -19,6 +19,7 @@ from mcp.server import Server
 from mcp_types import (
     CallToolResult,
     Completion,
+    ElicitCompleteNotification,
     GetPromptResult,
     LoggingMessageNotification,
     Prompt,
@@ -40,7 +41,6 @@ from desktop.errors import AssistantError, Diagnostic, Operation
 from desktop.host.consent import Consent
 from desktop.host.diagnostics import known, server_words
 from desktop.host.exact_json import EXACT_META
-from desktop.host.http_failure import HttpFailure
 from desktop.host.large_messages import LARGE_META, LargeMessageReader
 from desktop.host.lifecycle import BACKOFF, SETTLED_AFTER, Lifecycle
 from desktop.host.list_changes import listen_for_list_changes
@@ -51,6 +51,7 @@ from desktop.host.requests import Life, Progress, ProgressCallback
 from desktop.host.sdk_client import SdkClient
 from desktop.host.server_config import ServerDefinition
 from desktop.host.server_log import Level, ServerLog
+from desktop.host.server_questions import Desk, ServerQuestions
 from desktop.host.server_references import SecretSource
 from desktop.host.server_state import ServerState
 from desktop.host.time_limits import Limits
@@ -105,6 +106,7 @@ class Connection:
         secret: SecretSource,
         read_large: LargeMessageReader | None,
         spool_folder: Path,
+        desk: Desk | None = None,
         builtin: Server[Any] | None = None,
         backoff: Sequence[float] = BACKOFF,
         settled_after: float = SETTLED_AFTER,
@@ -121,6 +123,7 @@ class Connection:
         self._output_schemas: dict[str, OutputSchema] = {}
         self._warnings: dict[Kind, Diagnostic] = {}
         self.keeping: dict[Kind, Keeping] = {}
+        self._questions = ServerQuestions(definition.name, desk or Desk(), log)
         self._lifecycle = Lifecycle(
             definition,
             log=log,
@@ -135,6 +138,7 @@ class Connection:
                 builtin=builtin,
             ),
             heard=self._heard,
+            asked=self._questions.elicit if self._questions.can_ask else None,
             connected=self._connected,
             backoff=backoff,
             settled_after=settled_after,
@@ -206,15 +210,20 @@ class Connection:
         """
         limits = Limits(self.definition.call_time_limit, self._longest_call)
         progress = Progress(limits, on_progress)
-        try:
-            result, exact_text = await self._ask(
-                "call",
-                lambda client: client.call(name, dict(arguments), progress.noticed, self._log_faults),
-                limits,
-                lambda seconds: progress.report(0, None, f"The server takes the next request in {seconds} s."),
-            )
-        finally:
-            progress.end()
+        with self._questions.call(limits):
+            try:
+                result, exact_text = await self._ask(
+                    "call",
+                    lambda client: client.call(name, dict(arguments), progress.noticed, self._log_faults),
+                    limits,
+                    lambda seconds: progress.report(0, None, f"The server takes the next request in {seconds} s."),
+                )
+            except AssistantError as error:
+                if error.diagnostic.code != "elicitation_required" or not isinstance(error.__cause__, MCPError):
+                    raise
+                raise await self._questions.pages(error, error.__cause__.error.data) from error.__cause__
+            finally:
+                progress.end()
         large = self._keep_own_meta(result)
         if exact_text is not None:
             result.meta = {**(result.meta or {}), EXACT_META: exact_text}
@@ -388,6 +397,8 @@ class Connection:
             case LoggingMessageNotification(params=params):
                 text = params.data if isinstance(params.data, str) else json.dumps(params.data, ensure_ascii=False)
                 self.log.append(f"{params.level}: {text}", "message", _LEVELS.get(params.level, "error"))
+            case ElicitCompleteNotification(params=params):
+                self._questions.completed(params.elicitation_id)
             case Exception():
                 self.log.append(f"not understood: {type(message).__name__}", level="warning")
             case _:

@@ -12,7 +12,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from mcp.client.session import MessageHandlerFnT
+from mcp.client.session import ElicitationFnT, MessageHandlerFnT
 from mcp_types import Implementation
 
 from desktop import __version__
@@ -66,11 +66,13 @@ class Lifecycle:
         legacy_servers: Remembered,
         transports: Callable[[], Transports],
         heard: MessageHandlerFnT,
+        asked: ElicitationFnT | None,
         connected: Callable[[Life, bool], None],
         backoff: Sequence[float],
         settled_after: float,
     ) -> None:
-        """`transports` gives those of an attempt to connect; `heard` gets what the server says unasked;
+        """`transports` gives those of an attempt to connect; `heard` gets what the server says unasked, `asked` what it asks the
+        person (None: nobody would answer);
         `connected` is called with each new life and whether it is not the first."""
         self.life: Life | None = None
         self.state_changed: Signal[()] = Signal()
@@ -80,6 +82,7 @@ class Lifecycle:
         self._legacy_servers = legacy_servers
         self._transports = transports
         self._heard = heard
+        self._asked = asked
         self._told_connected = connected
         self._backoff = backoff
         self._settled_after = settled_after
@@ -216,6 +219,7 @@ class Lifecycle:
                 mode="legacy" if legacy else "auto",
                 client_info=_CLIENT,
                 message_handler=self._heard,
+                elicitation_callback=self._asked,
                 cache=None,  # the catalog keeps what was listed
                 log=self._log,
             )

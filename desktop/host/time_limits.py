@@ -24,22 +24,36 @@ class Limits:
         self._total = total
         self._idle_end: float | None = None
         self._end = 0.0
+        self._pauses = 0
+        self._paused_at = 0.0
 
     def begin(self) -> None:
         """The time runs from the first call on; more are harmless."""
         if self._idle_end is None:
-            self._idle_end = _now() + self._idle
-            self._end = _now() + self._total
+            self._idle_end = self._time() + self._idle
+            self._end = self._time() + self._total
 
     def sign_of_life(self) -> None:
         if self._idle_end is not None:
-            self._idle_end = _now() + self._idle
+            self._idle_end = self._time() + self._idle
+
+    def pause(self) -> None:
+        """The time stands still until `resume` was called as often: a person is being asked something."""
+        if not self._pauses:
+            self._paused_at = _now()
+        self._pauses += 1
+
+    def resume(self) -> None:
+        self._pauses -= 1
+        if not self._pauses and self._idle_end is not None:
+            self._idle_end += _now() - self._paused_at
+            self._end += _now() - self._paused_at
 
     def left(self) -> float:
         """Seconds; not positive when the time is up."""
         if self._idle_end is None:
             return min(self._idle, self._total)
-        return min(self._idle_end, self._end) - _now()
+        return min(self._idle_end, self._end) - self._time()
 
     def watch(self, expired: Callable[[], None]) -> Callable[[], None]:
         """Begins, and calls `expired` once when the time is up. Returns what ends the watch; harmless afterwards."""
@@ -49,7 +63,7 @@ class Limits:
         def look() -> None:
             nonlocal due, timer
             late = loop.time() - due
-            if late > _STANDSTILL and self._idle_end is not None:
+            if late > _STANDSTILL and self._idle_end is not None and not self._pauses:
                 self._idle_end += late
                 self._end += late
             left = self.left()
@@ -62,6 +76,9 @@ class Limits:
         due = loop.time() + min(self.left(), _TICK)
         timer = loop.call_at(due, look)
         return lambda: timer.cancel()
+
+    def _time(self) -> float:
+        return self._paused_at if self._pauses else _now()
 
 
 @asynccontextmanager

@@ -291,6 +291,16 @@ def _sentences() -> dict[str, tuple[str, str, str]]:
             tr("The file is neither text nor an image."),
             tr("Attach text, PNG, JPEG, GIF or WebP."),
         ),
+        "elicitation_declined": (
+            tr("Not answered on the web page"),
+            tr("You did not answer on the page that the server asked to visit first."),
+            "",
+        ),
+        "elicitation_completed": (
+            tr("Answered on the web page"),
+            tr("You answered on the page that the server asked to visit first; the tool has not run yet."),
+            tr("The assistant can call it again."),
+        ),
         "result_gone": (
             tr("Stored result is gone"),
             tr("The stored result has been cleared."),
@@ -311,33 +321,48 @@ def _sentences() -> dict[str, tuple[str, str, str]]:
         ),
         "model_key_missing": (
             tr("No key for this model"),
-            tr("No key for this model's provider is stored."),
+            tr("Its provider asks for one, and none is stored."),
             tr("Enter one in the settings under Models."),
         ),
         "model_key_refused": (
             tr("Key refused"),
-            tr("The provider refused the key."),
+            tr("The provider says that the key is not valid."),
             tr("Enter a valid key in the settings under Models."),
+        ),
+        "model_not_allowed": (
+            tr("Model not allowed"),
+            tr("The provider doesn't let this key use the model."),
+            tr("Choose another model, or enter a key that may use it in the settings under Models."),
+        ),
+        "model_credit_exhausted": (
+            tr("No credit left"),
+            tr("The provider answers again once the account can pay."),
+            tr("Add credit at the provider, or choose another model."),
         ),
         "model_unreachable": (
             tr("Model can't be reached"),
-            tr("The model can't be reached."),
+            tr("There is no connection to it{reason}."),
             tr("Check the network and the address, or that the local model is running."),
+        ),
+        "model_unavailable": (
+            tr("Model can't answer now"),
+            tr("Its server is there and reports an error{status}."),
+            tr("Send again in a while. A local model may still be loading, or need more memory than there is."),
         ),
         "model_rate_limited": (
             tr("Too many requests"),
-            tr("The provider limits how often it may be asked."),
+            tr("The provider limits how often it may be asked{wait}."),
             tr("Wait a little, then send again."),
         ),
         "model_context_exceeded": (
             tr("Conversation too long"),
-            tr("The conversation is longer than the model takes."),
+            tr("The model doesn't take all that was said and attached here."),
             tr("Start a new conversation, or choose a model that takes more."),
         ),
         "model_refused_request": (
             tr("Request refused"),
-            tr("The provider refused the request."),
-            tr("Try another model; the log has the status."),
+            tr("The provider didn't accept what was sent{status}."),
+            tr("Try again in other words, or with another model."),
         ),
         "model_refused_tool": (
             tr("Tool refused by the provider"),
@@ -346,12 +371,19 @@ def _sentences() -> dict[str, tuple[str, str, str]]:
         ),
         "model_refused_images": (
             tr("No images for this model"),
-            tr("The model takes no images."),
+            tr("The provider refused those in this conversation."),
             tr("They are left out for this model."),
+        ),
+        "model_refused_deferral": (
+            tr("Loading tools costs more here"),
+            tr(
+                "The provider takes no tools that are added in the midst of a conversation, so they go at its beginning."
+            ),
+            tr("Each time one is loaded, the provider reads everything anew at the full price."),
         ),
         "model_failed": (
             tr("Answer broke off"),
-            tr("The model's answer broke off."),
+            tr("The connection ended, or the model stopped, before all of it had come."),
             tr("What came is kept. Send again to go on."),
         ),
         # storage

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import weakref
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 import shiboken6
-from PySide6.QtWidgets import QDialog, QWidget
+from PySide6.QtWidgets import QApplication, QDialog, QWidget
 
 from desktop.ui import error_box
 
@@ -70,6 +70,22 @@ async def opened(dialog: QDialog) -> int:
 
     The dialog is deleted after its caller next awaits something: read what was entered before. A cancelled wait closes it.
     """
+    return await _result(dialog, dialog.open)
+
+
+async def shown(dialog: QDialog) -> int:
+    """Like `opened`, for a dialog that comes unasked: it blocks nothing, and asks for attention in the background."""
+
+    def show() -> None:
+        dialog.show()
+        dialog.raise_()
+        dialog.activateWindow()
+        QApplication.alert(dialog)
+
+    return await _result(dialog, show)
+
+
+async def _result(dialog: QDialog, show: Callable[[], None]) -> int:
     future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
     def finished(result: int = 0) -> None:
@@ -78,7 +94,7 @@ async def opened(dialog: QDialog) -> int:
 
     dialog.finished.connect(finished)
     dialog.destroyed.connect(lambda: finished())
-    dialog.open()
+    show()
     try:
         return await future
     except asyncio.CancelledError:
