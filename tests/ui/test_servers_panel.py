@@ -7,22 +7,27 @@ import sys
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
-from PySide6.QtCore import QPoint, Qt
+from PySide6.QtCore import QLocale, QPoint, Qt
 from PySide6.QtGui import QContextMenuEvent
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QLabel, QMenu, QPushButton, QWidget
+from PySide6.QtWidgets import QApplication, QFileDialog, QLabel, QLineEdit, QMenu, QPushButton, QWidget
 
+from desktop import links
+from desktop.assistant import toolbox
 from desktop.core import Core
-from desktop.errors import AssistantError
+from desktop.errors import CATALOGUE, AssistantError, Diagnostic
 from desktop.host.server_config import ServerDefinition
+from desktop.host.server_state import Failure, ServerState
 from desktop.host.servers_file import read_configuration
 from desktop.ui.dialogs.confirmation import _Confirmation
+from desktop.ui.dialogs.log_dialog import LogDialog
 from desktop.ui.dialogs.server_editor import ServerEditor
-from desktop.ui.panels.server_details import command_lines
+from desktop.ui.panels.server_details import FailureBlock, command_lines
 from desktop.ui.panels.server_rows import FaultRow, ServerRow
 from desktop.ui.panels.servers_panel import ServersPanel
 from tests.servers.running import friendly, hostile, http_server
@@ -54,9 +59,9 @@ def row(panel: ServersPanel, name: str) -> ServerRow:
     return panel._rows[name]
 
 
-async def failed(panel: ServersPanel, name: str) -> None:
+async def failed(panel: ServersPanel, name: str, step: str = "Log") -> None:
     """Waits until a server's row says that it failed, and shows what to do: Qt shows what is new in its next pass."""
-    await until(lambda: "Failed" in seen(row(panel, name)) and "Log" in seen(row(panel, name)))
+    await until(lambda: "Failed" in seen(row(panel, name)) and step in seen(row(panel, name)))
 
 
 def allow(panel: ServersPanel, name: str) -> None:
@@ -259,7 +264,7 @@ async def test_faults_of_the_configuration_are_named_with_field_and_reason(core:
     panel = await panel_with(core, good={"url": "http://127.0.0.1:9/"}, bad={"command": "x", "args": ["a", 7]})
     [fault] = panel.findChildren(FaultRow)
     assert "bad\nNot valid" in seen(fault)
-    assert "at args[1]: it must be text." in seen(fault)
+    assert "at args[1] (line 1, column 95): it must be text." in seen(fault)
     assert "good" in panel._rows
     click(fault, "Edit")
     editor = await opened(ServerEditor)
@@ -278,7 +283,118 @@ async def test_a_file_that_cannot_be_read_is_named_and_left_as_it_is(core: Core)
     assert core.servers_file.read_text() == '{"mcpServers": {'
 
 
+async def test_a_missing_program_says_what_to_install_and_opens_its_page(
+    core: Core, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened_pages: list[str] = []
+
+    async def open_in_browser(link: links.Link) -> bool:
+        opened_pages.append(link.url)
+        return True
+
+    monkeypatch.setattr(links, "open_in_browser", open_in_browser)
+    panel = await panel_with(core, gone={"command": "podman", "env": {"PATH": "/nowhere"}})
+    allow(panel, "gone")
+    await failed(panel, "gone", "How to install it")
+    text = seen(row(panel, "gone"))
+    assert "It did not start. The server's command podman was not found on this computer." in text
+    assert "Install Podman, which brings it: https://podman.io/docs/installation. Then reconnect." in text
+    assert "Code: runtime_missing" in text
+    await until(lambda: "Program: podman: not found" in seen(row(panel, "gone")))
+    click(row(panel, "gone"), "How to install it")
+    await until(lambda: opened_pages == ["https://podman.io/docs/installation"])
+
+
+async def test_a_failed_program_is_named_with_its_path(core: Core) -> None:
+    panel = await panel_with(core, broken=program("raise SystemExit(3)"))
+    allow(panel, "broken")
+    await until(lambda: f"Program: {sys.executable} ({sys.executable})" in seen(row(panel, "broken")))
+
+
+@pytest.mark.parametrize("code", CATALOGUE)
+def test_whatever_fails_there_is_a_step_to_take(code: str) -> None:
+    block = FailureBlock(ServerState("failed"), Failure("start", Diagnostic(code)))
+    steps = [each.objectName() for each in block.findChildren(QPushButton)]
+    assert len(steps) == 3
+    assert {"edit", "reconnect", "certificates"} & set(steps)
+
+
+async def test_the_time_to_the_next_attempt_is_counted_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("desktop.ui.panels.server_details._SECOND", 20)
+    block = FailureBlock(ServerState("failed", retry_in=2), Failure("running", Diagnostic("server_exited")))
+    block.show()
+    assert "Next attempt in 2 s." in seen(block)
+    await until(lambda: "Next attempt in 1 s." in seen(block))
+    block.deleteLater()
+
+
+async def test_a_certificate_that_is_not_trusted_is_mended_by_choosing_a_file(core: Core, tmp_path: Path) -> None:
+    panel = await panel_with(core, docs={"url": "http://127.0.0.1:9/"})
+    file = tmp_path / "company.pem"
+    file.write_text("no certificate at all")
+    choosing = asyncio.create_task(panel.steps.choose_certificates("docs"))
+    dialog = await opened(QFileDialog)
+    dialog.findChildren(QLineEdit)[0].setText(str(file))
+    dialog.done(1)  # as `accept` does, which asks again and blocks where it has not read the folder yet
+    await choosing
+    assert entries(core.servers_file)["docs"] == {"url": "http://127.0.0.1:9/", "caFile": str(file)}
+    await failed(panel, "docs")
+    assert "the file can't be read as certificates" in seen(row(panel, "docs"))
+
+
+# Weight
+
+
+async def test_what_the_tools_of_servers_weigh_is_shown_by_server_and_together(core: Core) -> None:
+    async with http_server(friendly()) as url:
+        panel = await panel_with(core, width=460, docs={"url": url}, other={"url": url})
+        for name in ("docs", "other"):
+            await core.catalog.refresh(name)
+        weight = sum(toolbox.weight(tool) for tool in await core.catalog.tools("docs"))
+        assert weight > 100
+        await until(
+            lambda: f"9 tools · ≈ {QLocale().toString(weight)} tokens · 2 resources" in seen(row(panel, "docs"))
+        )
+        total = QLocale().toString(panel._weights["docs"] + panel._weights["other"])
+        await until(lambda: f"2 of 2 connected · ≈ {total} tokens" in seen(panel))
+
+
 # Changes
+
+
+async def test_a_server_is_left_and_connected_again_from_its_menu(core: Core) -> None:
+    async with http_server(friendly()) as url:
+        panel = await panel_with(core, docs={"url": url})
+        await choose(panel, "docs", "Connect")
+        await until(lambda: "Connected" in seen(row(panel, "docs")))
+        await choose(panel, "docs", "Disconnect")
+        await until(lambda: "Idle" in seen(row(panel, "docs")))
+
+
+async def test_a_copy_is_disabled_has_the_secrets_and_is_shown_in_the_editor(core: Core) -> None:
+    entry = {"url": "http://127.0.0.1:9/", "headers": {"Authorization": "Bearer ${keyring:TOKEN}"}, "timeoutMs": 5000}
+    panel = await panel_with(core, docs=entry)
+    await core.credentials.set("server:docs:TOKEN", "a-secret-value")
+    await choose(panel, "docs", "Duplicate")
+    assert (await opened(ServerEditor)).windowTitle() == "Edit docs-2"
+    assert entries(core.servers_file)["docs-2"] == {**entry, "disabled": True}
+    assert await core.credentials.get("server:docs-2:TOKEN") == "a-secret-value"
+    await until(lambda: "docs-2" in panel._rows and "Disabled" in seen(row(panel, "docs-2")))
+
+
+async def test_the_file_and_the_log_are_opened_from_the_menu(core: Core, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened_files: list[Path] = []
+
+    async def open_path(path: Path) -> bool:
+        opened_files.append(path)
+        return True
+
+    monkeypatch.setattr(links, "open_path", open_path)
+    panel = await panel_with(core, docs={"url": "http://127.0.0.1:9/"})
+    await choose(panel, "docs", "Show file in editor")
+    await until(lambda: opened_files == [core.servers_file])
+    await choose(panel, "docs", "Show log")
+    assert (await opened(LogDialog)).windowTitle() == "Log of docs"
 
 
 async def test_a_server_is_disabled_and_enabled_in_the_file_and_in_the_list(core: Core) -> None:
@@ -354,9 +470,9 @@ async def test_fifty_servers_are_drawn_quickly_and_a_storm_of_changes_a_few_time
     drawn: list[str] = []
     draw = ServerRow.show_connection
 
-    def counted(self: ServerRow, connection: Any) -> None:
+    def counted(self: ServerRow, connection: Any, weight: int) -> None:
         drawn.append(self.name)
-        draw(self, connection)
+        draw(self, connection, weight)
 
     monkeypatch.setattr(ServerRow, "show_connection", counted)
     servers = {f"server-{number}": {"url": "http://127.0.0.1:9/"} for number in range(50)}

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import re
 import signal
+import time
 from collections.abc import Sequence
 
-from PySide6.QtCore import Signal
+from PySide6.QtCore import QTimer, Signal
 from PySide6.QtWidgets import QPushButton, QVBoxLayout, QWidget
 
 from desktop.errors import Diagnostic
+from desktop.host.programs import Program
 from desktop.host.server_config import ServerDefinition
 from desktop.host.server_state import Failure, ServerState
 from desktop.ui import messages, theme
@@ -23,29 +25,39 @@ from desktop.ui.labels import PlainLabel
 from desktop.ui.messages import tr
 from desktop.visible_text import visible, visible_line
 
-#: Codes that connecting again can't mend before the definition is changed.
-_MENDED_BY_EDITING = frozenset(
-    {
-        "command_not_found",
-        "configuration_invalid",
-        "variable_missing",
-        "secret_missing",
-        "certificate_refused",
-        "permission_denied",
-    }
-)
+#: The steps for each code of a failure, the one that is suggested first. Connecting again can't mend what is wrong with a
+#: definition; of what is not here nobody knows better than to try again and to look.
+_STEPS: dict[str, tuple[str, ...]] = {
+    "runtime_missing": ("install", "reconnect", "edit"),
+    "certificate_refused": ("certificates", "edit", "log"),
+    **dict.fromkeys(
+        (
+            "command_not_found",
+            "configuration_invalid",
+            "variable_missing",
+            "secret_missing",
+            "secret_lookup_failed",
+            "authentication_required",
+            "permission_denied",
+        ),
+        ("edit", "reconnect", "log"),
+    ),
+    **dict.fromkeys(("protocol_error", "protocol_unsupported", "capability_required"), ("log", "reconnect", "edit")),
+}
+_OTHER_STEPS = ("reconnect", "log", "edit")
 _SHOWN_LINES = 8
+_SECOND = 1000
 
 
 class Block(QWidget):
     """Signals:
-    step_chosen: The name of the step whose button was pressed: ``reconnect``, ``allow``, ``edit``, ``log``.
+    step_chosen: The name of the step whose button was pressed: a key of `_labels`.
     """
 
     step_chosen = Signal(str)
 
-    def __init__(self, texts: Sequence[QWidget], steps: Sequence[tuple[str, str]]) -> None:
-        """`steps` are names and labels of buttons, the first the one that is suggested."""
+    def __init__(self, texts: Sequence[QWidget], steps: Sequence[str]) -> None:
+        """`steps` are the buttons, the first the one that is suggested."""
         super().__init__()
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, theme.SPACING, 0, 0)
@@ -53,8 +65,9 @@ class Block(QWidget):
         for text in texts:
             layout.addWidget(text)
         buttons = FlowLayout()
-        for number, (step, label) in enumerate(steps):
-            button = PrimaryButton(label) if number == 0 else QPushButton(label)
+        labels = _labels()
+        for number, step in enumerate(steps):
+            button = PrimaryButton(labels[step]) if number == 0 else QPushButton(labels[step])
             button.setObjectName(step)
             button.clicked.connect(lambda _=False, step=step: self.step_chosen.emit(step))
             buttons.addWidget(button)
@@ -62,6 +75,8 @@ class Block(QWidget):
 
 
 class FailureBlock(Block):
+    """Why a server is not connected, what it said last, what is done next by itself, and what the person can do."""
+
     def __init__(self, state: ServerState, failure: Failure) -> None:
         words = messages.words(failure.diagnostic)
         texts: list[QWidget] = [
@@ -75,14 +90,31 @@ class FailureBlock(Block):
             texts.append(FixedText(visible("\n".join(lines)), name, most_lines=_SHOWN_LINES, at_end=True))
         if words.remedy:
             texts.append(PlainLabel(words.remedy, tone="muted", selectable=True))
+        self._program = PlainLabel(tone="muted", selectable=True)
+        self._program.hide()
+        code = tr("Code: {code}").format(code=failure.diagnostic.code)
+        self._countdown = PlainLabel(tone="muted")
+        texts += [self._program, PlainLabel(code, tone="muted", selectable=True)]
         if state.retry_in is not None:
-            texts.append(
-                PlainLabel(tr("Next attempt in {seconds} s.").format(seconds=round(state.retry_in)), tone="muted")
-            )
-        steps = [("reconnect", tr("Reconnect")), ("log", tr("Log")), ("edit", tr("Edit"))]
-        if failure.diagnostic.code in _MENDED_BY_EDITING:
-            steps = [steps[2], steps[0], steps[1]]
-        super().__init__(texts, steps)
+            texts.append(self._countdown)
+        super().__init__(texts, _STEPS.get(failure.diagnostic.code, _OTHER_STEPS))
+        if state.retry_in is not None:
+            self._due = time.monotonic() + state.retry_in
+            self._ticks = QTimer(self, interval=_SECOND)
+            self._ticks.timeout.connect(self._count_down)
+            self._ticks.start()
+            self._count_down()
+
+    def show_program(self, program: Program) -> None:
+        """Tells which program the command names: many a failure is that of an old version."""
+        self._program.setText(tr("Program: {program}").format(program=program))
+        self._program.show()
+
+    def _count_down(self) -> None:
+        seconds = max(0, round(self._due - time.monotonic()))
+        self._countdown.setText(tr("Next attempt in {seconds} s.").format(seconds=seconds))
+        if not seconds:
+            self._ticks.stop()
 
 
 class ConsentBlock(Block):
@@ -113,7 +145,7 @@ class ConsentBlock(Block):
         if definition.env:
             names = ", ".join(visible_line(name, 4000) for name in sorted(definition.env))
             texts.append(PlainLabel(tr("Environment: {names}").format(names=names), tone="muted"))
-        super().__init__(texts, [("allow", tr("Allow to start")), ("edit", tr("Edit"))])
+        super().__init__(texts, ("allow", "edit"))
 
 
 class WarningBlock(Block):
@@ -121,7 +153,7 @@ class WarningBlock(Block):
 
     def __init__(self, warnings: Sequence[Diagnostic]) -> None:
         texts = [PlainLabel(messages.message(each), tone="warning", selectable=True) for each in warnings]
-        super().__init__(texts, [])
+        super().__init__(texts, ())
 
 
 class FaultBlock(Block):
@@ -130,7 +162,20 @@ class FaultBlock(Block):
     def __init__(self, fault: Diagnostic) -> None:
         words = messages.words(fault)
         texts = [PlainLabel(words.detail, tone="error", selectable=True), PlainLabel(words.remedy, tone="muted")]
-        super().__init__(texts, [("edit", tr("Edit"))] if fault.server else [("open", tr("Open file"))])
+        super().__init__(texts, ("edit", "file") if fault.server else ("file",))
+
+
+def _labels() -> dict[str, str]:
+    """What the button of a step says."""
+    return {
+        "allow": tr("Allow to start"),
+        "reconnect": tr("Reconnect"),
+        "edit": tr("Edit"),
+        "log": tr("Log"),
+        "install": tr("How to install it"),
+        "certificates": tr("Choose certificates…"),
+        "file": tr("Open file"),
+    }
 
 
 def command_lines(definition: ServerDefinition) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QPoint, Qt, Signal
+from PySide6.QtCore import QLocale, QPoint, Qt, Signal
 from PySide6.QtGui import QContextMenuEvent, QKeyEvent
 from PySide6.QtWidgets import (
     QGridLayout,
@@ -14,9 +14,10 @@ from PySide6.QtWidgets import (
 )
 
 from desktop.errors import Diagnostic
+from desktop.host.programs import find_program
 from desktop.host.server_config import ServerDefinition
 from desktop.host.server_state import ServerState
-from desktop.ui import theme
+from desktop.ui import tasks, theme
 from desktop.ui.chat.widgets import Card, ElidedLabel, flat_button, plain_tool_tip
 from desktop.ui.labels import PlainLabel
 from desktop.ui.messages import tr
@@ -47,6 +48,7 @@ class ServerRow(Card):
         super().__init__("card", "border")
         self.definition: ServerDefinition | None = None
         self._state: ServerState | None = None
+        self._weight = 0
         self._block: Block | None = None
         self.name = name
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
@@ -69,16 +71,17 @@ class ServerRow(Card):
         self._layout.addWidget(self._more, 0, 2, 2, 1, Qt.AlignmentFlag.AlignTop)
         self._layout.addLayout(state, 1, 1)
 
-    def show_connection(self, connection: Connection) -> None:
+    def show_connection(self, connection: Connection, weight: int = 0) -> None:
+        """`weight` is about how many tokens all its tools take, 0 where that is not known."""
         state, definition = connection.state, connection.definition
-        if (definition, state) == (self.definition, self._state):
+        if (definition, state, weight) == (self.definition, self._state, self._weight):
             return
         glyph, tone, word = _word(state)
         self._glyph.setText(glyph)
         self._glyph.set_tone(tone)
         self._word.setText(word)
         self._word.set_tone(tone)
-        summary = _summary(state) or definition.description or definition.url or definition.command
+        summary = _summary(state, weight) or definition.description or definition.url or definition.command
         if definition.kind == "builtin":
             summary = self.tr("Built in: {summary}").format(summary=summary) if summary else self.tr("Built in")
         summary = visible_line(summary)
@@ -87,7 +90,7 @@ class ServerRow(Card):
         self.setAccessibleDescription(summary)
         self._name.setToolTip(plain_tool_tip(definition.description or state.title or self.name))
         same_block = self._state is not None and _told(self._state) == _told(state) and self.definition == definition
-        self.definition, self._state = definition, state
+        self.definition, self._state, self._weight = definition, state, weight
         if not same_block:
             self._show_block(connection)
 
@@ -103,7 +106,9 @@ class ServerRow(Card):
         if state.status == "needs_consent":
             self._block = ConsentBlock(connection.definition)
         elif state.failure is not None and state.status != "disabled":
-            self._block = FailureBlock(state, state.failure)
+            self._block = block = FailureBlock(state, state.failure)
+            if connection.definition.kind == "stdio":
+                tasks.start(_tell_program(block, connection.definition), on_error=block)
         elif state.warnings:
             self._block = WarningBlock(state.warnings)
         if self._block is not None:
@@ -150,6 +155,10 @@ class FaultRow(Card):
         self.setAccessibleName(f"{name}, {tr('Not valid')}")
 
 
+async def _tell_program(block: FailureBlock, definition: ServerDefinition) -> None:
+    block.show_program(await find_program(definition.command, definition.env, definition.cwd))
+
+
 def _isolated(text: str) -> str:
     """Text whose numbers, paths and URLs keep their order in a window that reads from right to left."""
     return f"\u2068{text}\u2069"
@@ -188,8 +197,8 @@ def _told(state: ServerState) -> object:
     return state.status, state.failure, state.retry_in, state.warnings
 
 
-def _summary(state: ServerState) -> str:
-    """What the server offers, and by which version of the protocol."""
+def _summary(state: ServerState, weight: int) -> str:
+    """What the server offers, what its tools weigh, and by which version of the protocol."""
     texts = {
         "tool": (tr("1 tool"), tr("{n} tools")),
         "resource": (tr("1 resource"), tr("{n} resources")),
@@ -201,6 +210,8 @@ def _summary(state: ServerState) -> str:
         for kind, (one, several) in texts.items()
         if state.counts.get(kind)
     ]
+    if weight and state.counts.get("tool"):
+        counted.insert(1, tr("≈ {count} tokens").format(count=QLocale().toString(weight)))
     if state.protocol_version:
         counted.append(tr("MCP {version}").format(version=state.protocol_version))
     return " · ".join(counted)

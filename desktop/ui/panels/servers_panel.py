@@ -6,11 +6,10 @@ Used by the main window. It follows the host's signals and draws at most some 20
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from contextlib import suppress
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import QPoint, Qt, QTimer
+from PySide6.QtCore import QLocale, QPoint, Qt, QTimer
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import (
     QHBoxLayout,
@@ -21,17 +20,14 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from desktop import links
-from desktop.errors import AssistantError
-from desktop.host import servers_file
+from desktop.assistant import toolbox
+from desktop.catalog_entries import ToolDefinition
 from desktop.ui import icons, tasks, theme
 from desktop.ui.buttons import PrimaryButton
-from desktop.ui.chat.widgets import SlimScrollBars, flat_button
-from desktop.ui.dialogs.confirmation import confirmed
-from desktop.ui.dialogs.log_dialog import LogDialog
-from desktop.ui.dialogs.server_editor import ServerEditor
+from desktop.ui.chat.widgets import ElidedLabel, SlimScrollBars, flat_button, plain_tool_tip
 from desktop.ui.labels import PlainLabel
 from desktop.ui.panels.server_rows import FaultRow, ServerRow
+from desktop.ui.panels.server_steps import ServerSteps
 
 if TYPE_CHECKING:
     from desktop.core import Core
@@ -47,9 +43,15 @@ class ServersPanel(QWidget):
         """Must be made while the event loop runs; shows the servers once `core` is ready."""
         super().__init__(parent)
         self._core = core
+        self.steps = ServerSteps(core, self)
+        """What the panel's buttons do; the ``/mcp`` commands do the same."""
         self._rows: dict[str, ServerRow] = {}
         self._faults: list[FaultRow] = []
         self._changed: set[str] = set()
+        self._weights: dict[str, int] = {}
+        """About how many tokens a server's tools take together."""
+        self._unweighed: set[str] = set()
+        self._weighing: asyncio.Task[None] | None = None
         self._list_changed = False
         self._drawing = QTimer(self, singleShot=True, interval=_COALESCED)
         self._drawing.timeout.connect(self._draw)
@@ -58,7 +60,7 @@ class ServersPanel(QWidget):
         self._add.clicked.connect(self.add_server)
         head = QHBoxLayout()
         head.setSpacing(theme.SPACING)
-        self._count = PlainLabel(tone="muted", wrap=False)
+        self._count = ElidedLabel("", tone="muted")
         head.addWidget(PlainLabel(self.tr("Servers"), bold=True, wrap=False))
         head.addWidget(self._count, 1)
         head.addWidget(self._add)
@@ -95,7 +97,7 @@ class ServersPanel(QWidget):
 
     def add_server(self) -> None:
         """Opens the form for a new server."""
-        tasks.start(self._edit(None), on_error=self)
+        tasks.start(self._focus_after(self.steps.edit(None)), on_error=self)
 
     def focus_server(self, name: str = "") -> None:
         """Gives the keyboard to a server, to the first where there is none of that name, or to the button that adds one."""
@@ -135,6 +137,9 @@ class ServersPanel(QWidget):
         await self._core.ready()
         self._host.state_changed.connect(self._state_changed)
         self._host.servers_changed.connect(self._servers_changed)
+        self._core.catalog.changed.connect(self._weigh_soon)
+        for name in self._host.connections:
+            self._weigh_soon(name)
         self._servers_changed()
         self._draw()
 
@@ -159,7 +164,7 @@ class ServersPanel(QWidget):
             self._draw_list()
         for name in self._changed:
             if name in self._rows and name in self._host.connections:
-                self._rows[name].show_connection(self._host.connections[name])
+                self._rows[name].show_connection(self._host.connections[name], self._weights.get(name, 0))
         self._changed.clear()
         self._list_changed = False
         self._draw_count()
@@ -167,8 +172,36 @@ class ServersPanel(QWidget):
     def _draw_count(self) -> None:
         own = [each for each in self._host.connections.values() if each.definition.kind != "builtin"]
         connected = sum(each.state.status == "connected" for each in own)
-        text = self.tr("{connected} of {n} connected").format(connected=connected, n=len(own)) if own else ""
-        self._count.setText(text)
+        if not own:
+            self._count.set_text("")
+            return
+        text = self.tr("{connected} of {n} connected").format(connected=connected, n=len(own))
+        total = sum(self._weights.get(each.definition.name, 0) for each in own)
+        if total:
+            weight = self.tr("≈ {count} tokens").format(count=QLocale().toString(total))
+            explained = self.tr("All tools of these servers together would take about {count} tokens of each request. ")
+            explained += self.tr("A conversation begins with none of them.")
+            self._count.setToolTip(plain_tool_tip(explained.format(count=QLocale().toString(total))))
+            text = f"{text} · {weight}"
+        self._count.set_text(text)
+
+    def _weigh_soon(self, name: str) -> None:
+        self._unweighed.add(name)
+        if self._weighing is None or self._weighing.done():
+            self._weighing = tasks.start(self._weigh(), on_error=self)
+
+    async def _weigh(self) -> None:
+        """Finds out what the tools of servers weigh whose lists have changed; in a thread, for there may be thousands."""
+        while self._unweighed:
+            await asyncio.sleep(_COALESCED / 1000)
+            names, self._unweighed = self._unweighed, set()
+            tools: dict[str, list[ToolDefinition]] = {name: [] for name in names}
+            for entry in self._core.catalog.entries():
+                if isinstance(entry, ToolDefinition) and entry.server in names:
+                    tools[entry.server].append(entry)
+            self._weights |= await asyncio.to_thread(_weights, tools)
+            for name in names:
+                self._state_changed(name)
 
     def _draw_list(self) -> None:
         """Makes the rows follow the host's list; rows of servers that are still there stay the same widgets."""
@@ -190,7 +223,7 @@ class ServersPanel(QWidget):
                 row.step_chosen.connect(lambda step, name=name: self._server_step(name, step))
                 row.menu_requested.connect(lambda point, name=name: self._open_menu(name, point))
                 row.neighbour_requested.connect(lambda step, row=row: self._focus_neighbour(row, step))
-            self._rows[name].show_connection(connection)
+            self._rows[name].show_connection(connection, self._weights.get(name, 0))
         for position, row in enumerate([*self._faults, *(self._rows[name] for name, _ in ordered)]):
             if self._list_layout.indexOf(row) != position:
                 self._list_layout.removeWidget(row)
@@ -227,12 +260,18 @@ class ServersPanel(QWidget):
             add("allow", self.tr("Allow to start"), "check")
         elif status == "connected":
             add("reconnect", self.tr("Reconnect"), "reconnect")
+            add("disconnect", self.tr("Disconnect"), "stop")
             add("refresh", self.tr("Refresh lists"), "search")
         elif status != "disabled":
-            add("reconnect", self.tr("Connect"), "play")
+            if status != "connecting":
+                add("reconnect", self.tr("Connect"), "play")
+            if status == "connecting" or connection.state.retry_in is not None:
+                add("disconnect", self.tr("Stop connecting"), "stop")
         add("log", self.tr("Show log"), "log")
         if connection.definition.kind != "builtin":
             add("edit", self.tr("Edit…"), "edit")
+            add("duplicate", self.tr("Duplicate"), "copy")
+            add("file", self.tr("Show file in editor"), "file")
             if status == "disabled":
                 add("enable", self.tr("Enable"), "power")
             else:
@@ -245,50 +284,45 @@ class ServersPanel(QWidget):
         connection = self._host.connections.get(name)
         if connection is None or (step == "remove" and connection.definition.kind == "builtin"):
             return
-        steps: dict[str, Callable[[], Coroutine[Any, Any, object]]] = {
+        does: dict[str, Callable[[], Coroutine[Any, Any, object]]] = {
             "allow": lambda: self._allow(connection),
-            "reconnect": lambda: self._reconnect(connection),
-            "refresh": lambda: self._core.catalog.refresh(name),
-            "edit": lambda: self._edit(name),
-            "enable": lambda: self._core.set_disabled(name, False),
-            "disable": lambda: self._core.set_disabled(name, True),
-            "remove": lambda: self._remove(name),
+            "reconnect": lambda: self.steps.reconnect(name),
+            "disconnect": lambda: self.steps.disconnect(name),
+            "refresh": lambda: self.steps.refresh(name),
+            "edit": lambda: self._focus_after(self.steps.edit(name)),
+            "duplicate": lambda: self._focus_after(self.steps.duplicate(name)),
+            "file": lambda: self.steps.show_file(name),
+            "install": lambda: self.steps.show_installation(name),
+            "certificates": lambda: self.steps.choose_certificates(name),
+            "enable": lambda: self.steps.set_disabled(name, False),
+            "disable": lambda: self.steps.set_disabled(name, True),
+            "remove": lambda: self.steps.remove(name),
         }
         if step == "log":
-            LogDialog.open_for(connection, self)
+            self.steps.show_log(name)
         else:
-            tasks.start(steps[step](), on_error=self)
+            tasks.start(does[step](), on_error=self)
 
     def _fault_step(self, row: FaultRow, step: str) -> None:
         if step == "edit":
-            tasks.start(self._edit(row.fault.server), on_error=self)
+            tasks.start(self._focus_after(self.steps.edit(row.fault.server)), on_error=self)
         else:
-            tasks.start(links.open_path(self._core.servers_file), on_error=self)
+            tasks.start(self.steps.show_file(None), on_error=self)
 
     async def _allow(self, connection: Connection) -> None:
         """Allows the command that the person saw; one that has changed since is shown instead."""
         name = connection.definition.name
         if self._rows[name].definition != connection.definition:
             self._servers_changed()
-            return
-        await self._host.give_consent(name)
-        await self._reconnect(connection)
+        else:
+            await self.steps.allow(name)
 
-    async def _reconnect(self, connection: Connection) -> None:
-        with suppress(AssistantError):  # the row shows it
-            await connection.reconnect()
-            await self._core.catalog.refresh(connection.definition.name)  # so that it says what it offers
-
-    async def _edit(self, name: str | None) -> None:
-        editor = ServerEditor(self._core, name, self.window())
-        if await tasks.opened(editor):
-            await self._core.reload_servers()
+    async def _focus_after(self, step: Coroutine[Any, Any, str]) -> None:
+        """Gives the keyboard to the server that a step gave a definition, if it did."""
+        if saved := await step:
             self._draw()
-            self.focus_server(editor.saved)
+            self.focus_server(saved)
 
-    async def _remove(self, name: str) -> None:
-        question = self.tr("Remove {server}?").format(server=name)
-        text = self.tr("Its definition is taken out of mcp.json. Conversations and stored results stay.")
-        if await confirmed(self, question, text, self.tr("Remove")):
-            await asyncio.to_thread(servers_file.remove_server, self._core.servers_file, name)
-            await self._core.reload_servers()
+
+def _weights(tools: Mapping[str, Sequence[ToolDefinition]]) -> dict[str, int]:
+    return {name: sum(map(toolbox.weight, each)) for name, each in tools.items()}

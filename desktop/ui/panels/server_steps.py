@@ -1,0 +1,147 @@
+"""What can be done with a server: the steps behind the buttons and menus of the servers panel and behind the ``/mcp`` commands.
+
+Each raises AssistantError where it can't be done; whoever starts one shows it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from PySide6.QtWidgets import QFileDialog, QWidget
+
+from desktop import links
+from desktop.errors import AssistantError
+from desktop.host import servers_file
+from desktop.host.runtimes import runtime_of
+from desktop.host.server_config import BUILTIN_NAME
+from desktop.host.server_references import keyring_name, secret_names
+from desktop.host.workspace import secret_name
+from desktop.ui import tasks
+from desktop.ui.dialogs.confirmation import confirmed
+from desktop.ui.dialogs.log_dialog import LogDialog
+from desktop.ui.dialogs.server_editor import ServerEditor
+from desktop.ui.messages import tr
+
+if TYPE_CHECKING:
+    from desktop.core import Core
+    from desktop.host.connection import Connection
+
+
+class ServerSteps:
+    def __init__(self, core: Core, parent: QWidget) -> None:
+        """`parent` is a widget of the window that dialogs belong to."""
+        self._core = core
+        self._parent = parent
+
+    async def allow(self, name: str) -> None:
+        """Allows a server's command, as it is now, to start, and connects it."""
+        await self._core.host.give_consent(name)
+        await self.reconnect(name)
+
+    async def reconnect(self, name: str) -> None:
+        """Connects anew and lists what is offered; why that failed is in the server's state."""
+        connection = self._core.host.connection(name)
+        with suppress(AssistantError):
+            await connection.reconnect()
+            await self._core.catalog.refresh(name)  # so that it says what it offers
+
+    async def disconnect(self, name: str) -> None:
+        """Leaves a server, or gives up connecting it, until it is needed again."""
+        await self._core.host.connection(name).close()
+
+    async def refresh(self, name: str) -> None:
+        """Lists everything that a server offers anew."""
+        await self._core.catalog.refresh(name)
+
+    async def edit(self, name: str | None) -> str:
+        """Opens the editor for a server, or for a new one. Returns the name it was saved under, or ""."""
+        editor = ServerEditor(self._core, name, self._parent.window())
+        if not await tasks.opened(editor):
+            return ""
+        saved = editor.saved
+        await self._core.reload_servers()
+        return saved
+
+    async def duplicate(self, name: str) -> str:
+        """Adds a copy of a server, disabled, with its secrets, and opens it in the editor. Returns the copy's name."""
+        connection = self._of_file(name)
+        file = self._file_of(connection)
+        entry = dict(await asyncio.to_thread(servers_file.read_entry, file, name))
+        entry.pop("enabled", None)
+        entry["disabled"] = True
+        taken = set(self._core.host.connections)
+        copy = next(each for number in range(2, 10_000) if (each := f"{name[:70]}-{number}") not in taken)
+        definition = connection.definition
+        for value in (*definition.env.values(), *definition.headers.values()):
+            for secret in secret_names(value):
+                kept = secret_name(definition.workspace, keyring_name(name, secret))
+                if (value := await self._core.credentials.get(kept)) is not None:
+                    where = secret_name(definition.workspace, keyring_name(copy, secret))
+                    await self._core.credentials.set(where, value)
+        await asyncio.to_thread(servers_file.add_server, file, copy, entry)
+        await self._core.reload_servers()
+        return await self.edit(copy) or copy
+
+    async def set_disabled(self, name: str, disabled: bool) -> None:
+        await self._core.set_disabled(name, disabled)
+
+    async def remove(self, name: str) -> bool:
+        """Takes a server out of its file once the person has confirmed it; whether it was."""
+        file = self._file_of(self._of_file(name))
+        question = tr("Remove {server}?").format(server=name)
+        text = tr("Its definition is taken out of {file}. Conversations and stored results stay.")
+        if not await confirmed(self._parent, question, text.format(file=file.name), tr("Remove")):
+            return False
+        await asyncio.to_thread(servers_file.remove_server, file, name)
+        await self._core.reload_servers()
+        return True
+
+    def show_log(self, name: str) -> None:
+        """Opens the log's window, also of a disabled server."""
+        LogDialog.open_for(self._known(name), self._parent)
+
+    async def show_file(self, name: str | None) -> None:
+        """Opens the file that a server stands in (None: the person's own) in the program for such files."""
+        file = self._core.servers_file if name is None else self._file_of(self._known(name))
+        await links.open_path(file)
+
+    async def show_installation(self, name: str) -> None:
+        """Opens the page that says how the program of a server's command is installed."""
+        runtime = runtime_of(self._known(name).definition.command)
+        link = links.check(runtime.site) if runtime is not None else None
+        if link is not None:
+            await links.open_in_browser(link)
+
+    async def choose_certificates(self, name: str) -> None:
+        """Has the person choose a file of certificates to trust for a server, writes it down and connects anew."""
+        file = self._file_of(self._of_file(name))
+        dialog = QFileDialog(self._parent.window(), tr("Certificates to trust for {server}").format(server=name))
+        dialog.setFileMode(QFileDialog.FileMode.ExistingFile)
+        dialog.setNameFilters([tr("Certificates (*.pem *.crt *.cer)"), tr("All files (*)")])
+        if not await tasks.opened(dialog):
+            return
+        [chosen] = dialog.selectedFiles()
+        entry: dict[str, Any] = await asyncio.to_thread(servers_file.read_entry, file, name)
+        entry["caFile"] = str(Path(chosen))
+        await asyncio.to_thread(servers_file.add_server, file, name, entry, replace=True)
+        await self._core.reload_servers()
+        await self.reconnect(name)
+
+    def _known(self, name: str) -> Connection:
+        """Raises AssistantError ``server_unknown``."""
+        connection = self._core.host.connections.get(name)
+        if connection is None:
+            raise AssistantError("server_unknown", operation="configuration", server=name)
+        return connection
+
+    def _of_file(self, name: str) -> Connection:
+        """The same for a server that stands in a file: the built-in one does not."""
+        if name == BUILTIN_NAME:
+            raise AssistantError("server_unknown", operation="configuration", server=name)
+        return self._known(name)
+
+    def _file_of(self, connection: Connection) -> Path:
+        return self._core.workspace.file_of(connection.definition)
