@@ -103,8 +103,7 @@ def server_words(exception: BaseException) -> str | None:
     """What a server said of an error that it answered with, for its log alone; None: it said nothing."""
     for each in _chain(exception):
         if isinstance(each, MCPError):
-            ours = each.code in (CONNECTION_CLOSED, REQUEST_TIMEOUT) or HttpFailure.of(each)
-            return None if ours else f"error {each.code}: {each.message}"
+            return None if HttpFailure.of(each) else f"error {each.code}: {each.message}"
     return None
 
 

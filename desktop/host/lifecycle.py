@@ -279,10 +279,10 @@ class Lifecycle:
         """Of an attempt to connect, whose process, if there was one, has ended by now."""
         started = transport is not None and getattr(transport, "pid", 0) is not None
         diagnostic = classify(error or ConnectionError(), "connect", self._definition.name).diagnostic
-        if error is not None and (words := server_words(error)) is not None:
-            self._log.append(words, "message", "error")
         if diagnostic.code == "connection_failed" and _exit_status(transport) is not None:
             diagnostic = self._ended_by_itself(transport)
+        if diagnostic.code == "server_error" and error is not None and (words := server_words(error)) is not None:
+            self._log.append(words, "message", "error")
         # Of a process that we ended the status says nothing.
         status = _exit_status(transport) if diagnostic.code == "server_exited" else None
         return Failure("handshake" if started else "start", diagnostic, status, self._tail())
