@@ -38,7 +38,16 @@ async def make(paths: Paths) -> AsyncIterator[MakeConnection]:
     def make(command: Sequence[str] = (), **given: Any) -> Connection:
         arguments = {
             name: given.pop(name)
-            for name in ("consent", "secret", "builtin", "backoff", "settled_after", "longest_call", "read_large")
+            for name in (
+                "consent",
+                "secret",
+                "builtin",
+                "backoff",
+                "settled_after",
+                "longest_call",
+                "read_large",
+                "desk",
+            )
             if name in given
         }
         kind = given.pop("kind", "stdio")

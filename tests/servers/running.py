@@ -26,6 +26,11 @@ def friendly(*switches: str) -> list[str]:
     return [sys.executable, str(FOLDER / "friendly.py"), *switches]
 
 
+def asking(*switches: str) -> list[str]:
+    """The command of the server whose tool asks the person; ``asking.py`` describes its switches."""
+    return [sys.executable, str(FOLDER / "asking.py"), *switches]
+
+
 @asynccontextmanager
 async def http_server(command: Sequence[str], *, port: int = 0) -> AsyncIterator[str]:
     """Runs a server of this folder over HTTP and yields its URL; it is killed at the end.
