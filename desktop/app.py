@@ -41,30 +41,37 @@ _CLOSE_LIMIT = 10.0
 _LAST_RESORT = 20.0
 
 
-def run(paths: Paths, config: Path | None = None) -> int:
-    """Opens the window and returns when it was closed. `config` replaces the person's ``mcp.json`` for this run."""
+def run(paths: Paths, config: Path | None = None, folder: Path | None = None) -> int:
+    """Opens the window and returns when it was closed.
+
+    `config` replaces the person's ``mcp.json`` for this run; `folder` is the workspace, or else the one that was open last.
+    """
     application = _Application(sys.argv[:1])
     instance = SingleInstance(private_folder(paths.data))
     if not instance.acquire():
-        return exit_codes.DONE if instance.raise_first() else exit_codes.FAILED
+        return exit_codes.DONE if instance.raise_first(folder) else exit_codes.FAILED
     try:
         with _watched(paths):
-            return event_loop.run(_main(application, paths, config, instance))
+            return event_loop.run(_main(application, paths, config, folder, instance))
     finally:
         instance.release()
 
 
-async def _main(application: _Application, paths: Paths, config: Path | None, instance: SingleInstance) -> int:
+async def _main(
+    application: _Application, paths: Paths, config: Path | None, folder: Path | None, instance: SingleInstance
+) -> int:
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(_loop_error)
     answers = PersonAnswers()
     core = Core(paths, approver=answers, asker=answers, config=config, searches_by_meaning=True)
+    last = core.settings.values.folder
+    core.first_folder = folder or (Path(last) if last else None)
     theme.apply(core.settings.values.color_scheme, font_size=core.settings.values.font_size)  # type: ignore[arg-type]
     window = MainWindow(core, answers)
     closed = asyncio.Event()
     window.closed.connect(closed.set)
     application.quit_requested.connect(window.close)
-    instance.raise_requested.connect(lambda: _raise(window))
+    instance.raise_requested.connect(lambda folder: _raise(window, folder))
     with suppress(NotImplementedError):  # Windows
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, window.close)
@@ -145,11 +152,13 @@ class _Application(QApplication):
         return super().event(event)
 
 
-def _raise(window: MainWindow) -> None:
+def _raise(window: MainWindow, folder: str) -> None:
     window.setWindowState(window.windowState() & ~window.windowState().WindowMinimized)
     window.show()
     window.raise_()
     window.activateWindow()
+    if folder:
+        window.folders.open(Path(folder))
 
 
 @contextmanager

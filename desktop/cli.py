@@ -40,13 +40,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if getattr(options, "config", None) is not None and not options.config.is_file():
         print(f"deskhand: {options.config}: no such file", file=sys.stderr)
         return exit_codes.USAGE
+    if getattr(options, "workspace", None) is not None and not options.workspace.is_dir():
+        print(f"deskhand: {options.workspace}: no such folder", file=sys.stderr)
+        return exit_codes.USAGE
     # Before litellm is imported anywhere: it would ask the network for a table of prices.
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     if options.command is None:
         from desktop import app
         from desktop.paths import Paths
 
-        return app.run(Paths.for_user(), options.config)
+        return app.run(Paths.for_user(), options.config, options.workspace)
     log.start_console()
     try:
         match options.command:
@@ -55,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
                 return asyncio.run(doctor(as_json=options.json))
             case "mcp-tools":
-                return asyncio.run(mcp_tools(options.arguments, options.config))
+                return asyncio.run(mcp_tools(options.arguments, options.config, options.workspace))
             case _:
                 return asyncio.run(ask(options))
     except KeyboardInterrupt:
@@ -69,17 +72,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="deskhand", description="A desktop assistant for the Model Context Protocol.")
     parser.add_argument("--version", action="version", version=f"Deskhand {__version__}")
-    config = argparse.ArgumentParser(add_help=False)
-    config.add_argument(
-        "--config", type=Path, metavar="FILE", help="servers of this file instead of your own; they may be started"
-    )
-    parser.add_argument("--config", type=Path, metavar="FILE", help=argparse.SUPPRESS)
+    servers = argparse.ArgumentParser(add_help=False)
+    for each in (parser, servers):
+        each.add_argument(
+            "--config", type=Path, metavar="FILE", help="servers of this file instead of your own; they may be started"
+        )
+        each.add_argument(
+            "--workspace",
+            type=Path,
+            metavar="FOLDER",
+            help="open this folder: servers run there, and its own count if you have trusted it in the window",
+        )
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     doctor_parser = commands.add_parser("doctor", help="say what works here and what to do about the rest")
     doctor_parser.add_argument("--json", action="store_true", help="one JSON object")
-    tools = commands.add_parser("mcp-tools", parents=[config], help="print exactly what a model would get")
+    tools = commands.add_parser("mcp-tools", parents=[servers], help="print exactly what a model would get")
     tools.add_argument("arguments", metavar="JSON", help="""such as '{"query": "open invoices"}'""")
-    ask_parser = commands.add_parser("ask", parents=[config], help="run one turn here")
+    ask_parser = commands.add_parser("ask", parents=[servers], help="run one turn here")
     ask_parser.add_argument("prompt", help="what you want; - reads it from standard input")
     ask_parser.add_argument("--model", help="as litellm names it; guide: no language model; default: your choice")
     ask_parser.add_argument("--api-base", default="", metavar="URL", help="address of an OpenAI-compatible server")
@@ -104,13 +113,12 @@ async def ask(options: argparse.Namespace) -> int:
         print("deskhand: say what you want", file=sys.stderr)
         return exit_codes.USAGE
     approver, asker = _person(options.approve, reads_prompt=options.prompt == "-")
-    core = _core(options.config, approver, asker)
+    core = _core(options.config, options.workspace, approver, asker)
     printer = _print_json if options.json else _Printer().print
     failed = True
     try:
         await core.start()
-        for fault in core.host.faults:
-            print(f"deskhand: {fault}", file=sys.stderr)
+        _tell_faults(core)
         if options.model == "guide":
             model = Guide(asker)
         elif options.model or options.api_base:
@@ -130,17 +138,16 @@ async def ask(options: argparse.Namespace) -> int:
     return exit_codes.FAILED if failed else exit_codes.DONE
 
 
-async def mcp_tools(text: str, config: Path | None) -> int:
+async def mcp_tools(text: str, config: Path | None, workspace: Path | None) -> int:
     """What the model would get from ``mcp_tools`` for these arguments."""
     from desktop.assistant.approval import DenyAll
     from desktop.assistant.asking import NobodyToAsk
     from desktop.assistant.conversation import Conversation, ToolCall
 
-    core = _core(config, DenyAll(), NobodyToAsk())
+    core = _core(config, workspace, DenyAll(), NobodyToAsk())
     try:
         await core.start()
-        for fault in core.host.faults:
-            print(f"deskhand: {fault}", file=sys.stderr)
+        _tell_faults(core)
         conversation = Conversation()
         call = ToolCall("1", "mcp_tools", text)
         output = await core.assistant.mcp_tools.execute(call, conversation.id, core.assistant.toolbox(conversation))
@@ -152,11 +159,20 @@ async def mcp_tools(text: str, config: Path | None) -> int:
         await core.close()
 
 
-def _core(config: Path | None, approver: Any, asker: Any) -> Core:
+def _core(config: Path | None, workspace: Path | None, approver: Any, asker: Any) -> Core:
     from desktop.core import Core
     from desktop.paths import Paths
 
-    return Core(Paths.for_user(), approver=approver, asker=asker, config=config)
+    core = Core(Paths.for_user(), approver=approver, asker=asker, config=config)
+    core.first_folder = workspace
+    return core
+
+
+def _tell_faults(core: Core) -> None:
+    """What of the configuration is not used, a line each."""
+    faults = (*core.host.faults, core.folder_fault, core.workspace.ignored)
+    for fault in filter(None, faults):
+        print(f"deskhand: {fault}", file=sys.stderr)
 
 
 def _person(approve: Approve, *, reads_prompt: bool) -> tuple[Any, Any]:

@@ -38,7 +38,8 @@ class Core:
 
     Attributes:
         started: Emitted once, when `start` is through; `host`, `catalog`, `access` and `assistant` exist from then on.
-        folder_fault: Why the folder to begin with could not be opened.
+        first_folder: The workspace to begin with; it counts when `start` is called.
+        folder_fault: Why that folder could not be opened.
     """
 
     host: Host
@@ -53,12 +54,9 @@ class Core:
         approver: Approver,
         asker: Asker,
         config: Path | None = None,
-        folder: Path | None = None,
         searches_by_meaning: bool = False,
     ) -> None:
         """`config` replaces the person's ``mcp.json`` for this run; naming it is consent to start its servers.
-        `folder` is the workspace to begin with.
-
         `searches_by_meaning` has the catalog's entries encoded in the background, where the extra ``semantic`` is installed.
         It's for what stays open: a single command would be over, or find one thing now and another a second later.
         """
@@ -77,7 +75,7 @@ class Core:
         )
         self.started: Signal[()] = Signal()
         self._asker = asker
-        self._folder = folder
+        self.first_folder: Path | None = None
         self.folder_fault: Diagnostic | None = None
         self._searches_by_meaning = searches_by_meaning
         self._model: tuple[tuple[str, str, str], LitellmModel] | None = None
@@ -96,9 +94,9 @@ class Core:
         sweeps = (asyncio.to_thread(self.results.sweep), asyncio.to_thread(processes.sweep_orphans))
         await asyncio.gather(self.history.open(), *sweeps)
         modules = await asyncio.to_thread(_import_the_rest)
-        if self._folder is not None:
+        if self.first_folder is not None:
             try:
-                await asyncio.to_thread(self.workspace.open, self._folder)
+                await asyncio.to_thread(self.workspace.open, self.first_folder)
             except AssistantError as error:
                 self.folder_fault = error.diagnostic
         configuration = await asyncio.to_thread(self.workspace.read)

@@ -11,7 +11,18 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QByteArray, QPoint, QSize, Qt, Signal
-from PySide6.QtGui import QAction, QCloseEvent, QColor, QKeyEvent, QKeySequence, QPainter, QPaintEvent, QResizeEvent
+from PySide6.QtGui import (
+    QAction,
+    QCloseEvent,
+    QColor,
+    QDragEnterEvent,
+    QDropEvent,
+    QKeyEvent,
+    QKeySequence,
+    QPainter,
+    QPaintEvent,
+    QResizeEvent,
+)
 from PySide6.QtWidgets import QMainWindow, QMenu, QSplitter, QSplitterHandle, QTabWidget, QVBoxLayout, QWidget
 
 from desktop.errors import AssistantError
@@ -19,8 +30,10 @@ from desktop.ui import error_box, icons, tasks, theme
 from desktop.ui.chat.chat_pane import ChatPane
 from desktop.ui.chat.conversation_list import ConversationList
 from desktop.ui.dialogs.settings_dialog import SettingsDialog
+from desktop.ui.folders import Folders, dropped_folder
 from desktop.ui.model_menu import ModelMenu
 from desktop.ui.panels.catalog_panel import CatalogPanel
+from desktop.ui.panels.folder_bar import FolderBar
 from desktop.ui.panels.servers_file_bar import ServersFileBar
 from desktop.ui.panels.servers_panel import ServersPanel
 from desktop.ui.settings_change import change
@@ -54,6 +67,9 @@ class MainWindow(QMainWindow):
         self.conversations = ConversationList(core.history)
         self.chat = ChatPane(core, answers)
         self.servers = ServersPanel(core)
+        self.folders = Folders(core, self)
+        self.servers.layout().insertWidget(0, FolderBar(core, self.folders))  # type: ignore[attr-defined]  # it is a box
+        self.setAcceptDrops(True)
         self.catalog = CatalogPanel(core)
         self.panels = QTabWidget()
         self.panels.setDocumentMode(True)
@@ -103,6 +119,12 @@ class MainWindow(QMainWindow):
         self._add(file, self.tr("&New conversation"), "Ctrl+N", self._new_conversation)
         self._add(file, self.tr("&Find a conversation"), "Ctrl+F", self._find_conversation)
         file.addSeparator()
+        folder = file.addMenu(self.tr("F&older"))
+        folder.aboutToShow.connect(lambda: self.folders.fill(folder))
+        choose = QAction(self)  # the menu makes its own each time it opens
+        choose.setShortcut(QKeySequence("Ctrl+O"))
+        choose.triggered.connect(self.folders.choose)
+        self.addAction(choose)
         self._add(file, self.tr("&Add a server…"), "", self.servers.add_server)
         self._add(file, self.tr("&Settings…"), "Ctrl+,", self.open_settings)
         file.addSeparator()
@@ -245,6 +267,16 @@ class MainWindow(QMainWindow):
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self._fit()
+
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
+        if dropped_folder(event.mimeData()) is not None:
+            event.acceptProposedAction()
+
+    def dropEvent(self, event: QDropEvent) -> None:
+        folder = dropped_folder(event.mimeData())
+        if folder is not None:
+            event.acceptProposedAction()
+            self.folders.open(folder)
 
     def closeEvent(self, event: QCloseEvent) -> None:
         change(

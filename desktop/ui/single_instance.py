@@ -1,7 +1,7 @@
 """One window a user: the second start brings up the first one's window instead. Used by ``app.py``.
 
 A lock file names the process that has the window (a dead one's lock is stale); a local socket that only the user may open takes
-the one thing a second start can say: show yourself.
+what a second start can say: show yourself, and open that folder.
 """
 
 from __future__ import annotations
@@ -16,14 +16,16 @@ from PySide6.QtNetwork import QLocalServer, QLocalSocket
 
 #: Milliseconds.
 _ANSWER_LIMIT = 3000
+#: Bytes, more than a path may have.
+_LONGEST_MESSAGE = 16 * 1024
 
 
 class SingleInstance(QObject):
     """Signals:
-    raise_requested: Another start wants the window to come up.
+    raise_requested: Another start wants the window to come up, and to open a folder unless it is "".
     """
 
-    raise_requested = Signal()
+    raise_requested = Signal(str)
 
     def __init__(self, folder: Path) -> None:
         """`folder` is private and stands for the user: who uses the same one shares a window."""
@@ -47,12 +49,15 @@ class SingleInstance(QObject):
         self._server.listen(self._name)
         return True
 
-    def raise_first(self) -> bool:
-        """Asks the one that has the window to show it; whether it took notice."""
+    def raise_first(self, folder: Path | None = None) -> bool:
+        """Asks the one that has the window to show it, and to open a folder; whether it took notice."""
         socket = QLocalSocket()
         socket.connectToServer(self._name)
-        return socket.waitForConnected(_ANSWER_LIMIT) and (
-            socket.state() != QLocalSocket.LocalSocketState.ConnectedState or socket.waitForDisconnected(_ANSWER_LIMIT)
+        if not socket.waitForConnected(_ANSWER_LIMIT):
+            return False
+        socket.write(os.fsencode(folder.absolute() if folder else "") + b"\0")
+        return socket.state() != QLocalSocket.LocalSocketState.ConnectedState or socket.waitForDisconnected(
+            _ANSWER_LIMIT
         )
 
     def release(self) -> None:
@@ -61,6 +66,11 @@ class SingleInstance(QObject):
 
     def _connected(self) -> None:
         while (socket := self._server.nextPendingConnection()) is not None:
+            socket.readyRead.connect(lambda socket=socket: self._read(socket))
+            socket.disconnected.connect(socket.deleteLater)
+
+    def _read(self, socket: QLocalSocket) -> None:
+        said = bytes(socket.peek(_LONGEST_MESSAGE).data())
+        if b"\0" in said or len(said) == _LONGEST_MESSAGE:
             socket.disconnectFromServer()
-            socket.deleteLater()
-            self.raise_requested.emit()
+            self.raise_requested.emit(os.fsdecode(said.partition(b"\0")[0]))

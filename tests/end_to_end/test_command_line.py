@@ -196,3 +196,41 @@ async def test_the_version_and_wrong_usage() -> None:
     assert (await deskhand("nonsense")).status == 2
     assert (await deskhand("ask", "")).status == 2
     assert (await deskhand("ask", "x", "--config", "/nowhere/mcp.json")).status == 2
+
+
+async def test_a_workspace_that_is_not_trusted_is_left_out_with_one_warning(tmp_path: Path, paths: Paths) -> None:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / ".mcp.json").write_text("garbage")
+    query = ["mcp-tools", '{"query": "current time"}', "--workspace", str(folder)]
+    found = await deskhand(*query)
+    assert found.status == 0 and "deskhand.current_time" in found.output
+    assert [line for line in found.errors.splitlines() if "deskhand: [" in line] == [
+        "deskhand: [folder_not_trusted] The folder's own servers are left out: the folder is not trusted. "
+        "Open the folder in Deskhand's window and trust it there, if you do."
+    ]
+    paths.data.mkdir(parents=True, exist_ok=True)
+    (paths.data / "trusted_folders.json").write_text(json.dumps({str(tmp_path.resolve()): True}))
+    found = await deskhand(*query)
+    assert "[configuration_unreadable]" in found.errors and "folder_not_trusted" not in found.errors
+    assert (await deskhand("mcp-tools", "{}", "--workspace", str(folder / "gone"))).status == 2
+
+
+async def test_servers_run_in_the_workspace_and_a_trusted_one_brings_its_own(tmp_path: Path, paths: Paths) -> None:
+    folder = tmp_path / "project"
+    write_servers(folder / ".mcp.json", files={"command": "./not-agreed-to"})
+    own = tmp_path / "own.json"
+    write_servers(own, files=real_servers.filesystem(Path(".")))
+    paths.data.mkdir(parents=True, exist_ok=True)
+    (folder / "note.txt").write_text("in the workspace")
+    read = {"activate": ["files.read_text_file"]}
+    (paths.data / "trusted_folders.json").write_text(json.dumps({str(folder.resolve()): True}))
+    found = await deskhand("mcp-tools", json.dumps(read), "--config", str(own), "--workspace", str(folder))
+    assert "consent_required" in found.output  # the folder's own replaces the one of the file that was named
+    (folder / ".mcp.json").unlink()
+    script = finds_and_calls("read a text file", "files.read_text_file", {"path": "note.txt"})
+    async with ModelServer(script) as server:
+        found = await deskhand(
+            "ask", "read it", *model(server), "--config", str(own), "--workspace", str(folder), "--approve", "all"
+        )
+    assert "The tool said: in the workspace" in found.output

@@ -149,6 +149,19 @@ async def test_a_second_start_brings_up_the_first_window_and_ends(paths: Paths) 
         assert await third.ends() == 0
 
 
+async def test_a_second_start_with_a_workspace_opens_it_in_the_first_window(paths: Paths, tmp_path: Path) -> None:
+    folder = tmp_path / "ä folder"
+    folder.mkdir()
+    opened = "from desktop.ui.folders import Folders\nFolders.open = lambda self, folder: say('opened', folder)"
+    async with program(extra=opened) as first:
+        await first.says("started")
+        async with program("--workspace", str(folder)) as second:
+            assert await second.ends() == 0
+        assert (await first.says("opened")) == f"opened {folder}"
+        terminate(first)
+        assert await first.ends() == 0
+
+
 async def test_a_killed_window_does_not_keep_the_next_from_opening() -> None:
     async with program() as first:
         await first.says("started")

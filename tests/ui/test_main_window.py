@@ -111,7 +111,7 @@ async def test_a_server_is_added_from_the_menu(window: MainWindow) -> None:
 
 async def test_every_control_has_a_name_and_every_icon_a_tool_tip(window: MainWindow, core: Core) -> None:
     write_servers(core.servers_file, docs={"url": "http://127.0.0.1:9/"}, mail={"command": "x"})
-    await window.servers._reload()
+    await core.reload_servers()
     await until(lambda: "Allow to start" in seen(window.servers))
     for widget in window.findChildren(QWidget):
         if not widget.isVisible() or widget.objectName().startswith("qt_"):

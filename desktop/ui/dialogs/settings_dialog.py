@@ -29,6 +29,7 @@ from desktop import links
 from desktop.ui import tasks, theme
 from desktop.ui.chat.widgets import Card, ElidedLabel
 from desktop.ui.dialogs.confirmation import confirmed
+from desktop.ui.dialogs.folders_page import FoldersPage
 from desktop.ui.dialogs.models_page import ModelsPage
 from desktop.ui.dialogs.settings_page import SettingsPage, form_layout
 from desktop.ui.labels import PlainLabel
@@ -57,6 +58,7 @@ class SettingsDialog(QDialog):
             (self.tr("Approvals"), ApprovalsPage(core)),
             (self.tr("Appearance"), AppearancePage(core)),
             (self.tr("Stored files"), StoredFilesPage(core)),
+            (self.tr("Folders"), FoldersPage(core)),
         ):
             item = QListWidgetItem(name)
             item.setSizeHint(QSize(0, self.fontMetrics().height() + 2 * theme.SPACING))
