@@ -19,6 +19,7 @@ from desktop.host.lifecycle import BACKOFF, SETTLED_AFTER
 from desktop.host.remembered import Remembered
 from desktop.host.server_config import BUILTIN_NAME, Configuration, ServerDefinition
 from desktop.host.server_log import ServerLog
+from desktop.host.server_questions import Desk, Respondent
 from desktop.host.server_references import SecretSource
 from desktop.host.workspace import secret_name
 from desktop.paths import Paths
@@ -56,11 +57,13 @@ class Host:
         builtin: Server[Any] | None,
         consent: Consent,
         secret: SecretSource = _no_secrets,
+        respondent: Respondent | None = None,
         spool_folder: Path | None = None,
         backoff: Sequence[float] = BACKOFF,
         settled_after: float = SETTLED_AFTER,
     ) -> None:
-        """`secret` gives what definitions refer to by ``${keyring:NAME}``; large messages are received in `spool_folder`."""
+        """`secret` gives what definitions refer to by ``${keyring:NAME}``; `respondent` answers what servers ask (None: nobody
+        does); large messages are received in `spool_folder`."""
         self.connections: dict[str, Connection] = {}
         self.faults: tuple[Diagnostic, ...] = ()
         self.state_changed: Signal[str] = Signal()
@@ -70,6 +73,7 @@ class Host:
         self._builtin = builtin
         self._consent = consent
         self._secret = secret
+        self._desk = Desk(respondent)
         self._spool_folder = spool_folder or paths.cache / "spool"
         self._backoff = backoff
         self._settled_after = settled_after
@@ -151,6 +155,7 @@ class Host:
             secret=lambda kept: self._secret(secret_name(definition.workspace, kept)),
             read_large=self._read_large,
             spool_folder=self._spool_folder,
+            desk=self._desk,
             builtin=self._builtin,
             backoff=self._backoff,
             settled_after=self._settled_after,
