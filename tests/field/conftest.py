@@ -34,12 +34,15 @@ class Desk:
         )
         self.catalog = ServerCatalog(self.host)
         self.access = ServerAccess(self.host, self.catalog)
+        self._closed = False
 
     def connection(self, name: str = "server") -> Connection:
         return self.host.connection(name)
 
     async def close(self) -> None:
-        await self.catalog.close()
+        if not self._closed:
+            self._closed = True
+            await self.catalog.close()
         await self.host.close()
 
 
