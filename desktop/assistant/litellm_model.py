@@ -32,6 +32,7 @@ _log = logging.getLogger(__name__)
 
 _IDLE_LIMIT = 600.0
 """Seconds without anything from the model. A large one on a small computer thinks for minutes before its first word."""
+_CONNECT_LIMIT = 20.0
 #: Loggers that would write requests, addresses with keys in them, or banners.
 _NOISY_LOGGERS = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy", "httpx", "httpx2", "httpcore", "httpcore2", "openai")
 #: Anthropic's cache wants marks; the others cache by themselves.
@@ -122,6 +123,7 @@ class LitellmModel:
                 if self._takes_deferred and not answer.began and refuses_deferral(error):
                     _log.info("%s: takes no deferred tools", self.name)
                     self._takes_deferred = False
+                    emit(PartAdded(notice("model_refused_deferral")))
                     continue
                 told = None if answer.began else self._set_aside(error, request)
                 if told is None:
@@ -133,6 +135,8 @@ class LitellmModel:
         tools = [each for each in request.tools if each.name not in self._refused_tools]
         deferred = deferrable(request, tools) if self._defers(litellm) else frozenset[str]()
         messages = to_messages(request, provider=self._prefix, images=self._takes_images, deferred=deferred)
+        import httpx  # litellm's
+
         arguments: dict[str, Any] = {
             "model": self.name,
             "messages": messages,
@@ -141,7 +145,7 @@ class LitellmModel:
             # Whatever the environment says: a provider's key goes to that provider.
             "api_base": self._api_base or (self._provider.address if self._provider else None),
             "api_key": key,
-            "timeout": _IDLE_LIMIT,
+            "timeout": httpx.Timeout(_IDLE_LIMIT, connect=_CONNECT_LIMIT),
             "max_retries": 0,
             "drop_params": True,
         }

@@ -6,8 +6,13 @@ Used by ``litellm_model.py`` alone. Text is only searched for known words and fo
 from __future__ import annotations
 
 import logging
+import math
 import re
+import socket
+import ssl
+import time
 from collections.abc import Iterator, Sequence
+from email.utils import parsedate_to_datetime
 from typing import Any, cast
 
 from desktop.assistant.conversation import Notice
@@ -21,6 +26,15 @@ _REFUSALS = (400, 404, 415, 422, 500, 501)
 _CONTEXT_EXCEEDED = re.compile(r"context (size|length|window)|exceed_context")
 _DEFERRAL = re.compile(r"defer_loading|tool[_ ]reference|advanced-tool-use")
 _UNKNOWN_MODEL = re.compile(r"llm provider not provided|not a valid model|model_not_found|unknown model")
+_NO_CREDIT = re.compile(r"insufficient_quota|credit balance is too low|insufficient (balance|credits?|funds)")
+_BY_STATUS = {401: "model_key_refused", 403: "model_not_allowed"}
+#: The first that is in the chain tells the reason.
+_REASONS: tuple[tuple[type[BaseException], str], ...] = (
+    (ssl.SSLCertVerificationError, "the certificate of its address is not trusted"),
+    (ssl.SSLError, "there is no TLS at its address, which may begin with http:// instead"),
+    (socket.gaierror, "the name in its address is not known here"),
+    (ConnectionRefusedError, "nothing listens at its address"),
+)
 
 
 def diagnosed(error: Exception, *, began: bool, model: str) -> AssistantError:
@@ -29,7 +43,10 @@ def diagnosed(error: Exception, *, began: bool, model: str) -> AssistantError:
         return error
     status = _status(error)
     _log.info("%s: the answer failed: %s, status %s", model, type(error).__name__, status)
-    return AssistantError("model_failed" if began else _code(error, status), operation="model")
+    if began:
+        return AssistantError("model_failed", operation="model")
+    code, values = _meaning(error, status)
+    return AssistantError(code, operation="model", **values)
 
 
 def refused_tool(error: Exception, tools: Sequence[ToolSpec]) -> tuple[ToolSpec, str] | None:
@@ -62,23 +79,59 @@ def notice(code: str, **values: str) -> Notice:
     return Notice(Diagnostic(code, "model", values=dict(values)), severity="warning")
 
 
-def _code(error: Exception, status: int | None) -> str:
+def _meaning(error: Exception, status: int | None) -> tuple[str, dict[str, str]]:
+    """The code of an error and the values of its sentence."""
     kinds = {kind.__name__ for each in _chain(error) for kind in type(each).__mro__}
     text = _text(error).lower()
-    if "ContextWindowExceededError" in kinds or _CONTEXT_EXCEEDED.search(text):
-        return "model_context_exceeded"
-    # A refused connection comes as litellm's InternalServerError with status 500.
-    if kinds & {"TransportError", "OSError", "Timeout"} or status in (502, 503, 504):
-        return "model_unreachable"
-    if status in (401, 403):
-        return "model_key_refused"
-    if status in (429, 529):
-        return "model_rate_limited"
-    if status == 404 and "model" not in text:
-        return "model_unreachable"  # the server is there, but not at this path
+    if "ContextWindowExceededError" in kinds or status == 413 or _CONTEXT_EXCEEDED.search(text):
+        return "model_context_exceeded", {}
+    # litellm gives some failures of the network a status, too: a refused connection comes with 500.
+    if "HTTPStatusError" not in kinds and kinds & {"TransportError", "OSError", "Timeout"}:
+        return "model_unreachable", {"reason": f": {_network_reason(error, kinds)}"}
+    if status == 402 or _NO_CREDIT.search(text):
+        return "model_credit_exhausted", {}
+    if status == 429:
+        return "model_rate_limited", {"wait": _wait(error)}
+    if status in _BY_STATUS:
+        return _BY_STATUS[status], {}
+    if "JSONDecodeError" in kinds or (status == 404 and "model" not in text):
+        return "model_unreachable", {"reason": ": what answers at its address is no language model"}
     if status == 404 or _UNKNOWN_MODEL.search(text):
-        return "model_unknown"
-    return "model_refused_request"
+        return "model_unknown", {}
+    told = {"status": f" (HTTP status {status})" if status else ""}
+    return "model_unavailable" if status == 408 or (status or 0) >= 500 else "model_refused_request", told
+
+
+def _network_reason(error: Exception, kinds: set[str]) -> str:
+    """Why there was no connection, or none that lasted, by the types of the exceptions."""
+    for kind, reason in _REASONS:
+        if any(isinstance(each, kind) for each in _chain(error)):
+            return reason
+    if "ConnectTimeout" in kinds:
+        return "its address doesn't answer"
+    if kinds & {"Timeout", "TimeoutError", "TimeoutException"}:
+        return "it said nothing for too long"
+    return "it broke off before an answer came"
+
+
+def _wait(error: Exception) -> str:
+    """How long the provider asks to wait (``Retry-After``), as the end of a sentence; empty where it doesn't say."""
+    for each in _chain(error):
+        value = getattr(getattr(each, "response", None), "headers", {}).get("retry-after", "")
+        seconds = float(value) if re.fullmatch(r"\d{1,6}(\.\d+)?", value) else _seconds_until(value)
+        if seconds is not None:
+            many, unit = (math.ceil(seconds), "second") if seconds < 120 else (math.ceil(seconds / 60), "minute")
+            return f"; it asks to wait {many} {unit}{'' if many == 1 else 's'}"
+    return ""
+
+
+def _seconds_until(date: str) -> float | None:
+    """Seconds until an HTTP date; None where it is none, or past."""
+    try:
+        seconds = parsedate_to_datetime(date).timestamp() - time.time()
+    except (ValueError, OverflowError):
+        return None
+    return seconds if seconds > 0 else None
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
@@ -100,7 +153,7 @@ def _status(error: Exception) -> int | None:
 
 
 def _text(error: Exception) -> str:
-    return " ".join(str(each) for each in _chain(error))
+    return " ".join(f"{each} {getattr(each, 'code', None) or ''}" for each in _chain(error))
 
 
 def _place_in_schema(text: str, tool: ToolSpec) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import ssl
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -28,7 +29,8 @@ from desktop.assistant.litellm_model import LitellmModel
 from desktop.assistant.model_list import Provider
 from desktop.assistant.results import ResultStore
 from desktop.assistant.turn import Assistant
-from desktop.errors import AssistantError
+from desktop.errors import AssistantError, Diagnostic
+from tests.fakes.certificate import self_signed
 from tests.fakes.in_memory_host import Servers, text_result, tool
 from tests.fakes.model_server import Answer, Call, ModelServer, Script, rules
 
@@ -206,7 +208,7 @@ async def test_other_providers_errors_have_the_same_codes(
             with pytest.raises(AssistantError) as caught:
                 await events_of(provider_model(server, form, monkeypatch))
             codes.append(caught.value.diagnostic.code)
-    assert codes == ["model_key_refused", "model_unknown", "model_rate_limited", "model_refused_request"]
+    assert codes == ["model_key_refused", "model_unknown", "model_rate_limited", "model_unavailable"]
 
 
 async def test_what_anthropic_is_to_keep_in_its_cache_is_marked(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -340,15 +342,22 @@ async def test_the_conversation_is_sent_in_the_providers_form_and_the_same_each_
     ("answer", "code"),
     [
         (Answer(status=401, message="Incorrect API key"), "model_key_refused"),
-        (Answer(status=403, message="Not yours"), "model_key_refused"),
+        (Answer(status=402, message="Pay"), "model_credit_exhausted"),
+        (Answer(status=429, message="You exceeded your quota", code="insufficient_quota"), "model_credit_exhausted"),
+        (Answer(status=403, message="Not yours"), "model_not_allowed"),
         (Answer(status=404, message="The model `x` does not exist", code="model_not_found"), "model_unknown"),
         (Answer(status=404, message="Unknown request URL"), "model_unreachable"),
         (Answer(status=429, message="Slow down", headers={"Retry-After": "30"}), "model_rate_limited"),
         (Answer(status=400, message="maximum context length is 8192 tokens"), "model_context_exceeded"),
         (Answer(status=400, message="the request exceeds the available context size"), "model_context_exceeded"),
         (Answer(status=400, message="temperature is bad"), "model_refused_request"),
-        (Answer(status=500, message="boom"), "model_refused_request"),
-        (Answer(status=503, message="Loading model"), "model_unreachable"),
+        (Answer(status=413, message="Request Entity Too Large"), "model_context_exceeded"),
+        (Answer(status=408, message="too slow"), "model_unavailable"),
+        (Answer(status=500, message="boom"), "model_unavailable"),
+        (Answer(status=502, message="bad gateway"), "model_unavailable"),
+        (Answer(status=503, message="Loading model"), "model_unavailable"),
+        (Answer(status=529, message="Overloaded"), "model_unavailable"),
+        (Answer(ending="garbage"), "model_unreachable"),
         (Answer(text="Hel", ending="disconnect"), "model_failed"),
         (Answer(text="Hel", ending="garbage"), "model_failed"),
         (Answer(ending="disconnect"), "model_unreachable"),
@@ -381,12 +390,66 @@ async def test_a_model_that_says_nothing_more_is_given_up(
     assert await code_from([Answer(text=text and [text], ending="hang")]) == code
 
 
+async def fault_of(address: str) -> Diagnostic:
+    with pytest.raises(AssistantError) as caught:
+        await events_of(LitellmModel("openai/scripted", api_base=address))
+    return caught.value.diagnostic
+
+
 async def test_a_refused_connection_is_told_as_such() -> None:
     async with ModelServer() as server:
         address = server.address
-    with pytest.raises(AssistantError) as caught:
-        await events_of(LitellmModel("openai/scripted", api_base=address))
-    assert caught.value.diagnostic.code == "model_unreachable"
+    fault = await fault_of(address)
+    assert fault.message == "The model can't be reached: nothing listens at its address."
+
+
+async def test_a_name_that_nobody_knows_is_told_as_such() -> None:
+    fault = await fault_of("http://deskhand.invalid/v1")
+    assert fault.message == "The model can't be reached: the name in its address is not known here."
+
+
+async def test_an_address_with_a_foreign_certificate_or_without_tls_is_told_as_such(tmp_path: Path) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(self_signed(tmp_path)[0])
+
+    async def say_no(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(100)
+        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        writer.close()
+
+    said: list[str] = []
+    for tls in (context, None):
+        async with await asyncio.start_server(say_no, "127.0.0.1", 0, ssl=tls) as server:
+            port = server.sockets[0].getsockname()[1]
+            said.append((await fault_of(f"https://127.0.0.1:{port}/v1")).message)
+    assert said == [
+        "The model can't be reached: the certificate of its address is not trusted.",
+        "The model can't be reached: there is no TLS at its address, which may begin with http:// instead.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("headers", "wait"),
+    [
+        ({"Retry-After": "1"}, "; it asks to wait 1 second."),
+        ({"Retry-After": "20.5"}, "; it asks to wait 21 seconds."),
+        ({"Retry-After": "3600"}, "; it asks to wait 60 minutes."),
+        ({"Retry-After": "Fri, 31 Dec 1999 23:59:59 GMT"}, "."),
+        ({"Retry-After": "secret"}, "."),
+        ({}, "."),
+    ],
+)
+async def test_how_long_a_provider_asks_to_wait_is_told(headers: Mapping[str, str], wait: str) -> None:
+    async with ModelServer([Answer(status=429, message="Slow down", headers=headers)]) as server:
+        assert (await fault_of(server.address)).message == f"The provider limits the rate of requests{wait}"
+
+
+@pytest.mark.parametrize(("status", "told"), [(400, "(HTTP status 400)"), (500, "(HTTP status 500)")])
+async def test_a_refusal_has_its_status_and_nothing_of_its_text(status: int, told: str) -> None:
+    async with ModelServer([Answer(status=status, message="sk-secret")]) as server:
+        fault = await fault_of(server.address)
+    assert told in fault.message
+    assert "secret" not in str(fault)
 
 
 async def test_a_name_of_no_provider_is_told_as_such() -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from desktop.assistant import litellm_model
 from desktop.assistant.approval import AllowAll, Approvals
-from desktop.assistant.conversation import Conversation, Text
+from desktop.assistant.conversation import Conversation, Notice, Text
 from desktop.assistant.history import History
 from desktop.assistant.litellm_model import LitellmModel
 from desktop.assistant.model_list import Provider
@@ -221,10 +221,11 @@ async def test_a_model_that_refuses_deferred_tools_gets_them_plainly_from_then_o
     await desk.say("go")
     await desk.say("again")
     assert [len(deferred_in(each)) for each in server.requests] == [0, 1, 0, 0]
+    notices = [part for message in desk.conversation.messages for part in message.parts if isinstance(part, Notice)]
+    assert [part.diagnostic.code for part in notices] == ["model_refused_deferral"]
     assert all(len(each.body["tools"]) == 2 for each in server.requests[1:])
     assert [message.text for message in desk.conversation.messages if message.role == "assistant"] == [
         "",
         "Done.",
         "Yes.",
     ]
-    assert not any(part.kind == "notice" for message in desk.conversation.messages for part in message.parts)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import datetime
 import email.utils
 import gc
-import ipaddress
 import json
 import logging
 import sys
@@ -19,9 +17,6 @@ from typing import Any
 import httpx2
 import psutil
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 from mcp import Client, MCPError
 from mcp_types import CONNECTION_CLOSED, INVALID_PARAMS, METHOD_NOT_FOUND, PARSE_ERROR
 
@@ -32,6 +27,7 @@ from desktop.host.http_failure import HTTP_FAILURE, HttpFailure
 from desktop.host.http_transport import HttpTransport
 from desktop.host.large_messages import MESSAGE_NOT_READ, MESSAGE_TOO_LARGE, MIB, IncomingMessage
 from desktop.host.server_log import ServerLog
+from tests.fakes.certificate import self_signed
 from tests.servers.running import friendly, hostile, http_server
 
 pytestmark = pytest.mark.anyio
@@ -412,30 +408,7 @@ async def test_a_kind_of_proxy_that_is_not_supported_fails_the_request(
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """A certificate of nobody known for 127.0.0.1: with its key for the server, alone for the client."""
-    folder = tmp_path_factory.mktemp("certificate")
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "Private authority")])
-    now = datetime.datetime.now(datetime.UTC)
-    address = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
-    signed = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=1))
-        .add_extension(address, critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-        .public_bytes(serialization.Encoding.PEM)
-    )
-    secret = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    (folder / "server.pem").write_bytes(signed + secret)
-    (folder / "ca.pem").write_bytes(signed)
-    return folder / "server.pem", folder / "ca.pem"
+    return self_signed(tmp_path_factory.mktemp("certificate"))
 
 
 async def test_certificates_of_a_private_authority_are_trusted_where_its_file_is_named(

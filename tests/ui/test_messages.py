@@ -40,6 +40,12 @@ def test_a_title_is_short_and_the_rest_are_sentences(code: str) -> None:
     assert not re.search(r"`|\bmcp_tools\b", title + detail + remedy)  # the model's words, not a person's
 
 
+@pytest.mark.parametrize("code", [code for code in CATALOGUE if code.startswith("model_")])
+def test_what_is_said_of_a_model_is_not_its_title_once_more(code: str) -> None:
+    title, detail = (set(re.findall(r"[^\W_]{4,}", text.lower())) for text in messages._sentences()[code][:2])
+    assert not title <= detail
+
+
 @pytest.mark.anyio
 async def test_sentences_are_found_by_qt_s_tools_and_translated(tmp_path: Path, qapp: QApplication) -> None:
     async def tool(name: str, *arguments: str) -> None:

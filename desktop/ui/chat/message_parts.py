@@ -171,4 +171,6 @@ class NoticeView(Card):
         return acts
 
 
-_WORTH_ANOTHER_TRY = frozenset({"model_unreachable", "model_rate_limited", "model_failed", "model_refused_tool"})
+_WORTH_ANOTHER_TRY = frozenset(
+    {"model_unreachable", "model_unavailable", "model_rate_limited", "model_failed", "model_refused_tool"}
+)

@@ -201,7 +201,7 @@ def remedy_text(diagnostic: Diagnostic) -> str:
     return ""
 
 
-_SETTINGS_REMEDIES = frozenset({"model_key_missing", "model_key_refused", "model_unknown"})
+_SETTINGS_REMEDIES = frozenset({"model_key_missing", "model_key_refused", "model_not_allowed", "model_unknown"})
 _SERVER_REMEDIES = frozenset(
     {
         "server_disabled",
