@@ -67,10 +67,9 @@ async def chosen(menu: QMenu, text: str) -> None:
     QTest.mouseClick(menu, Qt.MouseButton.LeftButton, pos=menu.actionGeometry(entry).center())
 
 
-def open_menu(window: QWidget) -> QMenu:
-    menu = bar(window)._button.menu()
-    menu.popup(QPoint(0, 0))
-    return menu
+async def open_menu(window: QWidget) -> QMenu:
+    QTest.mouseClick(bar(window)._button, Qt.MouseButton.LeftButton)
+    return await opened(QMenu)
 
 
 @pytest.mark.parametrize(
@@ -109,7 +108,7 @@ async def test_escape_and_enter_decide_nothing_and_opening_or_reading_again_asks
     await until(lambda: not windows(TrustDialog))
     assert (core.workspace.state, servers(core)) == ("undecided", [])
     [window] = windows(MainWindow)
-    await chosen(open_menu(window), "Read its servers again")
+    await chosen(await open_menu(window), "Read its servers again")
     QTest.keyClick(await opened(TrustDialog), key)
     await until(lambda: not windows(TrustDialog))
     await until(lambda: "until you decide" in seen(bar(window)))
@@ -155,10 +154,10 @@ async def test_the_folder_is_remembered_for_the_next_start_and_closing_forgets_i
     window.folders.open(plain)
     await until(lambda: core.settings.values.folder == str(plain))
     assert "plain" in seen(bar(window)) and core.settings.values.recent_folders == [str(plain)]
-    await chosen(open_menu(window), "Close the folder")
+    await chosen(await open_menu(window), "Close the folder")
     await until(lambda: "No folder" in seen(bar(window)))
     assert core.settings.values.folder == ""
-    await chosen(open_menu(window), "plain")
+    await chosen(await open_menu(window), "plain")
     await until(lambda: core.settings.values.folder == str(plain))
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QHBoxLayout, QMenu, QSizePolicy, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QMenu, QSizePolicy, QVBoxLayout, QWidget
 
 from desktop.ui import theme
 from desktop.ui.chat.widgets import button_text, flat_button, plain_tool_tip
@@ -22,15 +22,11 @@ class FolderBar(QWidget):
     def __init__(self, core: Core, folders: Folders, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._core = core
+        self._folders = folders
         self._name = ""
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Minimum)
         self._button = flat_button("folder", self.tr("Folder"), text=" ")
-        self._button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
-        menu = QMenu(self._button)
-        menu.setAccessibleName(self.tr("Folder"))
-        menu.aboutToShow.connect(lambda: folders.fill(menu))
-        self._button.setMenu(menu)
-        self._button.setStyleSheet("QToolButton::menu-indicator { image: none; }")  # the text has the arrow
+        self._button.clicked.connect(self._open_menu)
         self._told = PlainLabel(tone="muted")
         self._decide = flat_button("question", self.tr("Decide whether the folder is trusted"), text=self.tr("Decide…"))
         self._decide.clicked.connect(folders.ask)
@@ -46,6 +42,13 @@ class FolderBar(QWidget):
         layout.addLayout(below)
         folders.changed.connect(self._draw)
         self._draw()
+
+    def _open_menu(self) -> None:
+        menu = QMenu(self)
+        menu.setAccessibleName(self.tr("Folder"))
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self._folders.fill(menu)
+        menu.popup(self._button.mapToGlobal(self._button.rect().bottomLeft()))
 
     def _draw(self) -> None:
         workspace = self._core.workspace
