@@ -30,8 +30,10 @@ _BUILTIN = ServerDefinition(
     "builtin",
     description="Deskhand itself: stored results, earlier conversations, the time, the state of the servers",
 )
-#: Servers that are connected at the same time when Deskhand starts.
+#: Servers that are connected at the same time when Deskhand starts, and the seconds after which one that is slow, or hangs, makes
+#: room for the next.
 _AT_ONCE = 4
+_LONGEST_TURN = 2.0
 
 
 async def _no_secrets(_name: str) -> str | None:
@@ -178,5 +180,11 @@ class Host:
 
     async def _connect(self, connection: Connection) -> None:
         async with self._starting:
-            with suppress(AssistantError):  # it is in the connection's state
-                await connection.connect()
+            connecting = asyncio.create_task(connection.connect())
+            try:
+                await asyncio.wait({connecting}, timeout=_LONGEST_TURN)
+            except asyncio.CancelledError:
+                connecting.cancel()
+                raise
+        with suppress(AssistantError):  # it is in the connection's state
+            await connecting
