@@ -38,7 +38,8 @@ from desktop.errors import AssistantError, Diagnostic
 from desktop.ui.chat.answers import PersonAnswers
 from desktop.ui.chat.chat_header import ToolsPopup
 from desktop.ui.chat.chat_pane import ChatPane
-from desktop.ui.chat.composer import LONGEST, Composer
+from desktop.ui.chat.composer import Composer
+from desktop.ui.chat.message_field import LONGEST
 from desktop.ui.chat.message_list import MessageList
 from desktop.ui.chat.message_widget import MessageWidget
 from desktop.ui.chat.text_view import TextView
@@ -208,6 +209,7 @@ async def test_escape_stops_the_answer_and_a_further_turn_works(chat: Chat) -> N
 async def test_enter_while_an_answer_comes_keeps_what_is_written(chat: Chat) -> None:
     chat.assistant.script = _waiting
     chat.pane.send("Go")
+    await until(lambda: chat.pane.conversation.messages)
     chat.write("next")
     chat.press(Qt.Key.Key_Return)
     assert chat.field.toPlainText() == "next"
@@ -586,7 +588,7 @@ async def test_tab_walks_in_the_order_that_is_seen(chat: Chat, key: Qt.Key) -> N
     chat.pane.open_conversation(long_conversation(4))
     await until(lambda: len(chat.messages.findChildren(MessageWidget)) == 4)
     visited: list[str] = []
-    for _ in range(10):
+    for _ in range(11):
         focused = QApplication.focusWidget()
         assert focused is not None
         visited.append(focused.accessibleName())
@@ -597,9 +599,10 @@ async def test_tab_walks_in_the_order_that_is_seen(chat: Chat, key: Qt.Key) -> N
         "Model: Guide · finds and runs tools; no language model",
         "Messages",
         *["Copy message", "Copy the answer"] * 2,
+        "Attach",
         "Message",
     ]
-    walked = [name for name in visited if name != "Jump to the end"][:9]  # which is there while the end is not in view
+    walked = [name for name in visited if name != "Jump to the end"][:10]  # which is there while the end is not in view
     assert walked == (expected if key == Qt.Key.Key_Tab else expected[::-1])
 
 

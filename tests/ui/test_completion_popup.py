@@ -31,7 +31,7 @@ class Writing:
         self.asked: list[str] = []
         self.go_on = asyncio.Event()
         self.go_on.set()
-        self.composer.sent.connect(self.sent.append)
+        self.composer.sent.connect(lambda: self.sent.append(self.composer.text))
         layout = QVBoxLayout(self.window)
         layout.addStretch()
         layout.addWidget(self.composer)

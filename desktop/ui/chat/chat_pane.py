@@ -19,15 +19,18 @@ from desktop.ui import model_menu, tasks, theme
 from desktop.ui.chat.answers import PersonAnswers
 from desktop.ui.chat.chat_header import ChatHeader
 from desktop.ui.chat.composer import Composer
+from desktop.ui.chat.draft import Content, Draft
 from desktop.ui.chat.empty_state import EmptyState
 from desktop.ui.chat.message_list import MessageList
 from desktop.ui.chat.message_parts import GUIDE, NoticeView, Surroundings, model_label
+from desktop.ui.chat.resource_offers import ResourceOffers
 from desktop.ui.chat.strips import Attention, Unsent
 from desktop.ui.chat.tool_call_card import ToolCallCard
 from desktop.ui.chat.turns import Run, Turns
 from desktop.ui.chat.widgets import clear, order_tab_stops
 
 if TYPE_CHECKING:
+    from desktop.catalog_entries import ResourceEntry, TemplateEntry
     from desktop.core import Core
 
 _WIDEST_COMPOSER = 800
@@ -57,8 +60,10 @@ class ChatPane(QWidget):
         self._turns.began.connect(self._began)
         self._turns.changed.connect(self._take)
         self._turns.ended.connect(self._ended)
-        self._drafts: dict[str, str] = {}
+        self._drafts: dict[str, Draft] = {}
         self._faults: dict[str, Diagnostic] = {}
+        self._resources = ResourceOffers(core, self)
+        self._resources.chosen.connect(self.attach)
         self._offered: set[str] = set()  # questions that had the focus
         self._is_ready = False
 
@@ -82,8 +87,11 @@ class ChatPane(QWidget):
         self._attention = Attention()
         self._attention.show_requested.connect(self.show_waiting_call)
         self._composer = Composer()
-        self._composer.sent.connect(self.send)
+        self._composer.sent.connect(self._send_draft)
         self._composer.stopped.connect(self.stop)
+        self._composer.completions.add_source(self._resources.source)
+        self._composer.resource_requested.connect(lambda: self._composer.begin_completion("@"))
+        self._resources.changed.connect(self._composer.completions.refresh)
         below = QVBoxLayout()
         below.setSpacing(theme.SPACING)
         below.addWidget(self._attention)
@@ -149,13 +157,29 @@ class ChatPane(QWidget):
         if self._conversation.id == conversation_id:
             self._switch(Conversation())
 
+    def attach(self, content: Content) -> None:
+        """Attaches something to the message that is being written."""
+        self._composer.attach(content)
+        self._composer.setFocus()
+
+    def attach_entry(self, entry: ResourceEntry | TemplateEntry) -> None:
+        """Attaches a resource of the catalog; a template is filled in first."""
+        self._resources.take(entry)
+
     def send(self, text: str) -> None:
         """Runs a turn of the shown conversation with what the person says; nothing while one runs, or for blank text."""
-        if self.busy or not text.strip():
+        self._send(Draft(text))
+
+    def _send_draft(self) -> None:
+        draft = self._composer.draft
+        self._composer.clear()
+        self._send(draft)
+
+    def _send(self, draft: Draft) -> None:
+        if self.busy or draft.is_empty:
             return
         self._faults.pop(self._conversation.id, None)
-        self._composer.clear()
-        self._turns.start(self._conversation, text)
+        self._turns.start(self._conversation, draft)
         self._messages.follow()
         self._runs_changed()
         self._show_state()
@@ -194,8 +218,8 @@ class ChatPane(QWidget):
         self._runs_changed()
         if run.fault is not None:
             self._faults[run.conversation.id] = run.fault
-        if not run.began and not self._draft(run.conversation.id).strip():
-            self._set_draft(run.conversation.id, run.text)  # nothing is lost
+        if not run.began:
+            self._set_draft(run.conversation.id, run.draft.before(self._draft(run.conversation.id)))  # nothing is lost
         if run.conversation is self._conversation:
             for message in run.messages:
                 self._messages.touch(message)
@@ -203,24 +227,24 @@ class ChatPane(QWidget):
             self._header.show_conversation(run.conversation)
             self._show_state()
 
-    def _draft(self, conversation_id: str) -> str:
+    def _draft(self, conversation_id: str) -> Draft:
         shown = conversation_id == self._conversation.id
-        return self._composer.text if shown else self._drafts.get(conversation_id, "")
+        return self._composer.draft if shown else self._drafts.get(conversation_id, Draft())
 
-    def _set_draft(self, conversation_id: str, text: str) -> None:
+    def _set_draft(self, conversation_id: str, draft: Draft) -> None:
         if conversation_id == self._conversation.id:
-            self._composer.set_text(text)
+            self._composer.set_draft(draft)
         else:
-            self._drafts[conversation_id] = text
+            self._drafts[conversation_id] = draft
 
     def _switch(self, conversation: Conversation) -> None:
         if conversation is self._conversation:
             return
-        self._drafts[self._conversation.id] = self._composer.text
-        if not self._composer.text:
+        self._drafts[self._conversation.id] = self._composer.draft
+        if self._composer.draft.is_empty:
             del self._drafts[self._conversation.id]
         self._conversation = conversation
-        self._composer.set_text(self._drafts.pop(conversation.id, ""))
+        self._composer.set_draft(self._drafts.pop(conversation.id, Draft()))
         self._show_conversation()
         self.conversation_changed.emit(conversation.id)
 
@@ -252,7 +276,7 @@ class ChatPane(QWidget):
         clear(self._strip)
         fault = self._faults.get(self._conversation.id)
         if run is not None and not run.began:
-            self._strip.addWidget(Unsent(run.text, ready=self._is_ready))
+            self._strip.addWidget(Unsent(run.draft, ready=self._is_ready))
         elif fault is not None:
             self._strip.addWidget(NoticeView(Notice(fault), self._surroundings()))
         self._composer.set_busy(run is not None)
@@ -368,7 +392,7 @@ class ChatPane(QWidget):
     def _send_again(self) -> None:
         said = next((message for message in reversed(self._conversation.messages) if message.role == "user"), None)
         if said is not None:
-            self.send(said.text)
+            self._send(Draft.of(said))
 
     def _remedy(self, diagnostic: Diagnostic) -> None:
         if diagnostic.server:

@@ -1,6 +1,6 @@
-"""Files that leave a conversation: saved where the person says, or opened in the program the system has for them.
+"""Files that leave a conversation, saved where the person says, and files that they choose to attach.
 
-Used by images and by the tool-call card. A name from a server never becomes a path.
+Used by images, by the tool-call card and by the composer. A name from a server never becomes a path.
 """
 
 from __future__ import annotations
@@ -42,6 +42,16 @@ async def save_as(content: bytes | Path, name: str, parent: QWidget) -> bool:
         return False
     await asyncio.to_thread(_write, content, Path(dialog.selectedFiles()[0]))
     return True
+
+
+async def choose(parent: QWidget) -> list[Path]:
+    """Asks for files to attach; none where the person gives up."""
+    dialog = QFileDialog(parent, tr("Attach files"))
+    dialog.setFileMode(QFileDialog.FileMode.ExistingFiles)
+    dialog.setDirectory(QDir.homePath())
+    if await tasks.opened(dialog) != QDialog.DialogCode.Accepted:
+        return []
+    return [Path(each) for each in dialog.selectedFiles()]
 
 
 def _write(content: bytes | Path, target: Path) -> None:

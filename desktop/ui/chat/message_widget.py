@@ -11,6 +11,7 @@ from PySide6.QtCore import QDateTime, QLocale, Qt
 from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QWidget
 
 from desktop.assistant.conversation import (
+    Attachment,
     Choice,
     Form,
     Image,
@@ -23,6 +24,7 @@ from desktop.assistant.conversation import (
     ToolCall,
 )
 from desktop.ui import theme
+from desktop.ui.chat.attachment_card import AttachmentCard
 from desktop.ui.chat.image_view import ImageView
 from desktop.ui.chat.markdown_view import MarkdownView
 from desktop.ui.chat.message_parts import Bubble, NoticeView, ReasoningView, Surroundings, model_label
@@ -123,6 +125,8 @@ class MessageWidget(QWidget):
                 return FormCard(part, around.answers, self)
             case Prompt():
                 return PromptCard(part, self)
+            case Attachment():
+                return AttachmentCard(part, self)
 
     def _update(self, part: Part, widget: QWidget, *, grows: bool) -> None:
         if isinstance(widget, MarkdownView) and isinstance(part, Text):

@@ -6,6 +6,8 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout
 
 from desktop.ui import theme
+from desktop.ui.chat.attachment_chips import Words
+from desktop.ui.chat.draft import Draft
 from desktop.ui.chat.widgets import Card
 from desktop.ui.labels import PlainLabel
 from desktop.visible_text import visible_line
@@ -14,14 +16,18 @@ from desktop.visible_text import visible_line
 class Unsent(Card):
     """What was sent and can't be taken yet."""
 
-    def __init__(self, text: str, *, ready: bool) -> None:
+    def __init__(self, draft: Draft, *, ready: bool) -> None:
         super().__init__("info_background", "")
         state = self.tr("Sending…") if ready else self.tr("Deskhand is starting; your message is sent in a moment.")
+        if ready and draft.attached:
+            names = ", ".join(Words.of(each.content).name for each in draft.attached)
+            state = self.tr("Reading what is attached: {names}").format(names=visible_line(names, 200))
         layout = QVBoxLayout(self)
         layout.setContentsMargins(12, theme.SPACING, 12, theme.SPACING)
         layout.setSpacing(theme.SPACING // 2)
         layout.addWidget(PlainLabel(state, tone="muted"))
-        layout.addWidget(PlainLabel(visible_line(text, 300)))
+        if draft.text.strip():
+            layout.addWidget(PlainLabel(visible_line(draft.text, 300)))
 
 
 class Attention(Card):
