@@ -76,12 +76,12 @@ class ServerRow(Card):
         state, definition = connection.state, connection.definition
         if (definition, state, weight) == (self.definition, self._state, self._weight):
             return
-        glyph, tone, word = _word(state)
+        glyph, tone, word = state_word(state)
         self._glyph.setText(glyph)
         self._glyph.set_tone(tone)
         self._word.setText(word)
         self._word.set_tone(tone)
-        summary = _summary(state, weight) or definition.description or definition.url or definition.command
+        summary = offer_summary(state, weight) or definition.description or definition.url or definition.command
         if definition.kind == "builtin":
             summary = self.tr("Built in: {summary}").format(summary=summary) if summary else self.tr("Built in")
         summary = visible_line(summary)
@@ -175,7 +175,7 @@ def _row_layout(row: QWidget) -> QGridLayout:
     return layout
 
 
-def _word(state: ServerState) -> tuple[str, str, str]:
+def state_word(state: ServerState) -> tuple[str, str, str]:
     """Glyph, colour and word of a state: none of the three alone."""
     match state.status:
         case "disabled":
@@ -197,7 +197,7 @@ def _told(state: ServerState) -> object:
     return state.status, state.failure, state.retry_in, state.warnings
 
 
-def _summary(state: ServerState, weight: int) -> str:
+def offer_summary(state: ServerState, weight: int) -> str:
     """What the server offers, what its tools weigh, and by which version of the protocol."""
     texts = {
         "tool": (tr("1 tool"), tr("{n} tools")),
