@@ -29,6 +29,7 @@ from desktop.paths import Paths, private_folder
 from desktop.ui import error_box, event_loop, icons, tasks, theme
 from desktop.ui.chat.answers import PersonAnswers
 from desktop.ui.main_window import MainWindow
+from desktop.ui.server_questions import WindowRespondent
 from desktop.ui.single_instance import SingleInstance
 
 logger = logging.getLogger(__name__)
@@ -63,11 +64,12 @@ async def _main(
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(_loop_error)
     answers = PersonAnswers()
-    core = Core(paths, approver=answers, asker=answers, config=config, searches_by_meaning=True)
+    respondent = WindowRespondent()
+    core = Core(paths, approver=answers, asker=answers, config=config, respondent=respondent, searches_by_meaning=True)
     last = core.settings.values.folder
     core.first_folder = folder or (Path(last) if last else None)
     theme.apply(core.settings.values.color_scheme, font_size=core.settings.values.font_size)  # type: ignore[arg-type]
-    window = MainWindow(core, answers)
+    window = respondent.window = MainWindow(core, answers)
     closed = asyncio.Event()
     window.closed.connect(closed.set)
     application.quit_requested.connect(window.close)

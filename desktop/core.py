@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from desktop.host.access import ServerAccess
     from desktop.host.catalog import ServerCatalog
     from desktop.host.host import Host
+    from desktop.host.server_questions import Respondent
 
 
 class Core:
@@ -54,9 +55,11 @@ class Core:
         approver: Approver,
         asker: Asker,
         config: Path | None = None,
+        respondent: Respondent | None = None,
         searches_by_meaning: bool = False,
     ) -> None:
-        """`config` replaces the person's ``mcp.json`` for this run; naming it is consent to start its servers.
+        """`config` replaces the person's ``mcp.json`` for this run; naming it is consent to start its servers. `respondent`
+        answers what servers ask (None: nobody does).
         `searches_by_meaning` has the catalog's entries encoded in the background, where the extra ``semantic`` is installed.
         It's for what stays open: a single command would be over, or find one thing now and another a second later.
         """
@@ -75,6 +78,7 @@ class Core:
         )
         self.started: Signal[()] = Signal()
         self._asker = asker
+        self._respondent = respondent
         self.first_folder: Path | None = None
         self.folder_fault: Diagnostic | None = None
         self._searches_by_meaning = searches_by_meaning
@@ -107,6 +111,7 @@ class Core:
             builtin=modules.builtin_server(self.results, self._search_conversations, self._server_status),
             consent=modules.Consent(self.paths.data / "consent.json", own_allowed=self._config is not None),
             secret=self.credentials.get,
+            respondent=self._respondent,
             spool_folder=self.results.spool_folder,
         )
         by_meaning = self._searches_by_meaning and modules.is_installed()

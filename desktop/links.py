@@ -27,7 +27,7 @@ _OPENER_LIMIT = 10
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A URL that may be opened. `host` is as the browser will see it: internationalised names encoded (``xn--``)."""
+    """A URL that may be opened, and its host, both as the browser will see them: internationalised names encoded (``xn--``)."""
 
     url: str
     host: str
@@ -49,7 +49,10 @@ def check(url: str) -> Link | None:
         return None
     if parts.scheme not in ("http", "https") or not host or "@" in parts.netloc:
         return None
-    return Link(url, host if port is None else f"{host}:{port}")
+    place = host if port is None else f"{host}:{port}"
+    if not parts.netloc.isascii():  # what is shown is what is opened, and letters can look like others
+        url = parts._replace(netloc=place).geturl()
+    return Link(url, place)
 
 
 async def open_in_browser(link: Link) -> bool:

@@ -219,7 +219,7 @@ async def test_a_page_that_must_not_be_opened_is_refused_without_a_word_to_the_p
     [
         ("https://example.org/a b", "example.org", "https://example.org/a%20b"),
         ("http://127.0.0.1:8080/x", "127.0.0.1:8080", "http://127.0.0.1:8080/x"),
-        ("https://аррӏе.com/", "xn--80ak6aa92e.com", "https://аррӏе.com/"),
+        ("https://аррӏе.com/", "xn--80ak6aa92e.com", "https://xn--80ak6aa92e.com/"),
     ],
 )
 async def test_a_page_is_shown_with_its_true_host(
