@@ -94,6 +94,8 @@ class FakeCatalog:
 class FakeHost:
     def __init__(self) -> None:
         self.servers_changed: Signal[()] = Signal()
+        self.state_changed: Signal[str] = Signal()
+        self.connections: dict[str, Any] = {}
 
 
 class FakeCore:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from PySide6.QtCore import QMimeData, Qt
@@ -349,6 +350,18 @@ async def test_a_new_conversation_greets_with_what_fits(chat: Chat) -> None:
         lambda: "The model finds the tools" in seen(chat.pane) or "the model finds the tools" in seen(chat.pane)
     )
     assert "gpt-x" in seen(chat.pane)
+
+
+async def test_a_server_that_failed_is_not_offered_to_be_asked(chat: Chat) -> None:
+    weather = SimpleNamespace(state=SimpleNamespace(status="connected"))
+    chat.core.catalog.entries = [ServerEntry("deskhand"), ServerEntry("weather")]
+    chat.core.host.connections["weather"] = weather
+    chat.core.host.servers_changed.emit()
+    await until(lambda: "What can weather do?" in seen(chat.pane))
+    weather.state.status = "failed"
+    chat.core.host.state_changed.emit("weather")
+    await until(lambda: "What can weather do?" not in seen(chat.pane))
+    assert "What time is it in Tokyo?" in seen(chat.pane)
 
 
 async def test_the_title_can_be_changed(chat: Chat) -> None:

@@ -30,11 +30,13 @@ from desktop.ui.chat.turns import Run, Turns
 from desktop.ui.chat.widgets import clear, order_tab_stops
 
 if TYPE_CHECKING:
-    from desktop.catalog_entries import ResourceEntry, TemplateEntry
+    from desktop.catalog_entries import ResourceEntry, ServerEntry, TemplateEntry
     from desktop.core import Core
 
 _WIDEST_COMPOSER = 800
 
+#: States of a server that is not asked about: it could not answer.
+_NOT_USABLE = frozenset({"failed", "needs_consent", "disabled"})
 
 class ChatPane(QWidget):
     """Signals:
@@ -271,8 +273,7 @@ class ChatPane(QWidget):
         empty = not self._conversation.messages
         self._middle.setCurrentWidget(self._empty if empty else self._messages)
         if empty:
-            servers = self._core.catalog.servers() if self._is_ready else ()
-            self._empty.show_what_is_there(servers, guide=self._is_guide, starting=not self._is_ready)
+            self._empty.show_what_is_there(self._usable_servers(), guide=self._is_guide, starting=not self._is_ready)
         clear(self._strip)
         fault = self._faults.get(self._conversation.id)
         if run is not None and not run.began:
@@ -288,6 +289,13 @@ class ChatPane(QWidget):
         elif self.busy and self._waits_for_person(self._conversation):
             placeholder = self.tr("A question waits for your answer above; Esc stops")
         elif self.busy:
+    def _usable_servers(self) -> list[ServerEntry]:
+        """Those of which something can be asked, as far as is known."""
+        if not self._is_ready:
+            return []
+        states = {name: connection.state.status for name, connection in self._core.host.connections.items()}
+        return [each for each in self._core.catalog.servers() if states.get(each.name) not in _NOT_USABLE]
+
             placeholder = self.tr("An answer is coming; Esc stops it")
         elif self._is_guide:
             placeholder = self.tr("Say what you need")
@@ -319,9 +327,14 @@ class ChatPane(QWidget):
     def _waiting_changed(self) -> None:
         self._keep_focus()
         self._runs_changed()
+        self._core.host.state_changed.connect(self._server_state_changed)
         QTimer.singleShot(0, self, self._offer_question)  # when the cards have heard of it as well
 
     def _keep_focus(self) -> None:
+    def _server_state_changed(self, _name: str) -> None:
+        if not self._conversation.messages:
+            self._show_state()
+
         """What was answered goes away: the focus that is in it goes to the composer, not to whatever Qt finds."""
         focused, last = QApplication.focusWidget(), self._messages.last
         if focused is None or last is None:

@@ -43,6 +43,7 @@ class EmptyState(QScrollArea):
         self._greeting = PlainLabel(self.tr("What can I do for you?"), bold=True, scale=1.6)
         self._about = PlainLabel("", tone="muted")
         self._suggestions = FlowLayout()
+        self._texts: list[str] = []
         layout = QVBoxLayout(column)
         layout.setContentsMargins(*[2 * theme.SPACING] * 4)
         layout.setSpacing(2 * theme.SPACING)
@@ -63,8 +64,12 @@ class EmptyState(QScrollArea):
     def show_what_is_there(self, servers: Sequence[ServerEntry], *, guide: bool, starting: bool) -> None:
         """`guide`: no language model is chosen. `starting`: the servers are not known yet."""
         self._about.setText(_about(guide=guide))
+        texts = [] if starting else suggestions(servers)
+        if texts == self._texts:
+            return  # one of them may have the keyboard
+        self._texts = texts
         clear(self._suggestions)
-        for text in [] if starting else suggestions(servers):
+        for text in texts:
             button = _Suggestion(text)
             button.clicked.connect(lambda _=False, text=text: self.suggested.emit(text))
             self._suggestions.addWidget(button)
