@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from desktop.core import Core
 
 _WIDEST_COMPOSER = 800
-
 #: States of a server that is not asked about: it could not answer.
 _NOT_USABLE = frozenset({"failed", "needs_consent", "disabled"})
+
 
 class ChatPane(QWidget):
     """Signals:
@@ -283,12 +283,6 @@ class ChatPane(QWidget):
         self._composer.set_busy(run is not None)
         self._show_placeholder()
 
-    def _show_placeholder(self) -> None:
-        if self.busy and self._waiting_calls():
-            placeholder = self.tr("A call waits: Ctrl+J goes to it, Esc stops")
-        elif self.busy and self._waits_for_person(self._conversation):
-            placeholder = self.tr("A question waits for your answer above; Esc stops")
-        elif self.busy:
     def _usable_servers(self) -> list[ServerEntry]:
         """Those of which something can be asked, as far as is known."""
         if not self._is_ready:
@@ -296,6 +290,12 @@ class ChatPane(QWidget):
         states = {name: connection.state.status for name, connection in self._core.host.connections.items()}
         return [each for each in self._core.catalog.servers() if states.get(each.name) not in _NOT_USABLE]
 
+    def _show_placeholder(self) -> None:
+        if self.busy and self._waiting_calls():
+            placeholder = self.tr("A call waits: Ctrl+J goes to it, Esc stops")
+        elif self.busy and self._waits_for_person(self._conversation):
+            placeholder = self.tr("A question waits for your answer above; Esc stops")
+        elif self.busy:
             placeholder = self.tr("An answer is coming; Esc stops it")
         elif self._is_guide:
             placeholder = self.tr("Say what you need")
@@ -321,20 +321,20 @@ class ChatPane(QWidget):
     def _core_started(self) -> None:
         self._is_ready = True
         self._core.host.servers_changed.connect(self._show_state)
+        self._core.host.state_changed.connect(self._server_state_changed)
         self._show_tools()
         self._show_state()
 
-    def _waiting_changed(self) -> None:
-        self._keep_focus()
-        self._runs_changed()
-        self._core.host.state_changed.connect(self._server_state_changed)
-        QTimer.singleShot(0, self, self._offer_question)  # when the cards have heard of it as well
-
-    def _keep_focus(self) -> None:
     def _server_state_changed(self, _name: str) -> None:
         if not self._conversation.messages:
             self._show_state()
 
+    def _waiting_changed(self) -> None:
+        self._keep_focus()
+        self._runs_changed()
+        QTimer.singleShot(0, self, self._offer_question)  # when the cards have heard of it as well
+
+    def _keep_focus(self) -> None:
         """What was answered goes away: the focus that is in it goes to the composer, not to whatever Qt finds."""
         focused, last = QApplication.focusWidget(), self._messages.last
         if focused is None or last is None:
