@@ -8,18 +8,24 @@ from collections.abc import AsyncIterator
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QWidget
 
 from desktop.core import Core
 from desktop.errors import AssistantError
+from desktop.ui.chat.answers import PersonAnswers
+from desktop.ui.chat.chat_pane import ChatPane
+from desktop.ui.chat.composer import Composer
 from desktop.ui.chat.mcp_command_line import Addition, NotUnderstood, addition, split
 from desktop.ui.chat.mcp_commands import McpCommands
+from desktop.ui.chat.message_field import MessageField
 from desktop.ui.dialogs.confirmation import _Confirmation
 from desktop.ui.dialogs.log_dialog import LogDialog
 from desktop.ui.dialogs.server_editor import ServerEditor
 from desktop.ui.panels.server_steps import ServerSteps
 from tests.servers.running import friendly, http_server
-from tests.ui.person import click, entries, opened, write_servers
+from tests.ui.person import click, entries, opened, seen, until, write_servers
 
 # Words
 
@@ -252,3 +258,33 @@ class TestCommands:
         assert await labels(commands, "mcp get docs more") == []
         [offer] = await commands.offers("mcp get do")
         assert (offer.insert, offer.detail) == ("/mcp get docs ", "Idle")
+
+
+@pytest.mark.anyio
+async def test_in_the_chat_a_command_is_answered_above_the_composer_and_is_no_message(core: Core) -> None:
+    write_servers(core.servers_file, docs={"url": "http://127.0.0.1:9/", "description": "Notes"})
+    await core.start()
+    pane = ChatPane(core, PersonAnswers())
+    pane.resize(700, 500)
+    pane.show()
+    pane.activateWindow()
+    pane.setFocus()
+    [composer] = pane.findChildren(Composer)
+    [field] = composer.findChildren(MessageField)
+    QTest.keyClicks(field, "/mcp get do")
+    await until(lambda: composer.completions.labels == ["docs"])
+    QTest.keyClick(field, Qt.Key.Key_Tab)
+    await until(lambda: field.toPlainText() == "/mcp get docs ")
+    QTest.keyClick(field, Qt.Key.Key_Return)
+    await until(lambda: "Description: Notes" in seen(pane))
+    assert "/mcp get\nOnly you see this." in seen(pane)
+    assert field.toPlainText() == ""
+    QTest.keyClicks(field, "/mcp canary")
+    QTest.keyClick(field, Qt.Key.Key_Return)
+    await until(lambda: "There is no such command. /help lists them." in seen(pane))
+    assert "canary" not in seen(pane) and "Description" not in seen(pane)
+    click(pane, "Close the answer")
+    await until(lambda: "There is no such command" not in seen(pane))
+    assert pane.conversation.messages == []
+    assert await core.history.summaries() == []
+    assert not pane.busy

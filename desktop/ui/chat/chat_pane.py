@@ -18,6 +18,7 @@ from desktop.errors import Diagnostic
 from desktop.ui import model_menu, tasks, theme
 from desktop.ui.chat.answers import PersonAnswers
 from desktop.ui.chat.chat_header import ChatHeader
+from desktop.ui.chat.commands import Commands
 from desktop.ui.chat.composer import Composer
 from desktop.ui.chat.draft import Content, Draft
 from desktop.ui.chat.empty_state import EmptyState
@@ -92,11 +93,14 @@ class ChatPane(QWidget):
         self._composer.sent.connect(self._send_draft)
         self._composer.stopped.connect(self.stop)
         self._composer.completions.add_source(self._resources.source)
+        self._commands = Commands(core)
+        self._composer.completions.add_source(self._commands.source)
         self._composer.resource_requested.connect(lambda: self._composer.begin_completion("@"))
         self._resources.changed.connect(self._composer.completions.refresh)
         below = QVBoxLayout()
         below.setSpacing(theme.SPACING)
         below.addWidget(self._attention)
+        below.addWidget(self._commands)
         below.addLayout(self._strip)
         below.addWidget(self._composer)
         self._below = QWidget()
@@ -175,12 +179,14 @@ class ChatPane(QWidget):
     def _send_draft(self) -> None:
         draft = self._composer.draft
         self._composer.clear()
-        self._send(draft)
+        if draft.attached or not self._commands.take(draft.text):
+            self._send(draft)
 
     def _send(self, draft: Draft) -> None:
         if self.busy or draft.is_empty:
             return
         self._faults.pop(self._conversation.id, None)
+        self._commands.close_answer()
         self._turns.start(self._conversation, draft)
         self._messages.follow()
         self._runs_changed()
