@@ -48,6 +48,7 @@ from desktop.host.output_schema import OutputSchema
 from desktop.host.pages import all_pages
 from desktop.host.remembered import Remembered
 from desktop.host.requests import Life, Progress, ProgressCallback
+from desktop.host.roots import Roots, tell_of_change
 from desktop.host.sdk_client import SdkClient
 from desktop.host.server_config import ServerDefinition
 from desktop.host.server_log import Level, ServerLog
@@ -107,6 +108,7 @@ class Connection:
         read_large: LargeMessageReader | None,
         spool_folder: Path,
         desk: Desk | None = None,
+        roots: Roots | None = None,
         builtin: Server[Any] | None = None,
         backoff: Sequence[float] = BACKOFF,
         settled_after: float = SETTLED_AFTER,
@@ -139,6 +141,7 @@ class Connection:
             ),
             heard=self._heard,
             asked=self._questions.elicit if self._questions.can_ask else None,
+            roots=roots or Roots(),
             connected=self._connected,
             backoff=backoff,
             settled_after=settled_after,
@@ -175,6 +178,11 @@ class Connection:
     def consent_changed(self) -> None:
         """Takes notice of consent that was given meanwhile."""
         self._lifecycle.consent_changed()
+
+    def roots_changed(self) -> None:
+        """Tells the server, if it is connected and can ask, that another folder is open."""
+        if (life := self._lifecycle.life) is not None:
+            life.accompany(tell_of_change(life.client))
 
     async def list_tools(self) -> list[Tool]:
         """All tools that the definition's filters let through."""

@@ -17,6 +17,7 @@ from desktop.host.consent import Consent
 from desktop.host.large_messages import LargeMessageReader
 from desktop.host.lifecycle import BACKOFF, SETTLED_AFTER
 from desktop.host.remembered import Remembered
+from desktop.host.roots import Roots
 from desktop.host.server_config import BUILTIN_NAME, Configuration, ServerDefinition
 from desktop.host.server_log import ServerLog
 from desktop.host.server_questions import Desk, Respondent
@@ -76,6 +77,7 @@ class Host:
         self._consent = consent
         self._secret = secret
         self._desk = Desk(respondent)
+        self._roots = Roots()
         self._spool_folder = spool_folder or paths.cache / "spool"
         self._backoff = backoff
         self._settled_after = settled_after
@@ -103,10 +105,13 @@ class Host:
     async def reload(self, configuration: Configuration) -> None:
         """Takes over a configuration that was read anew: connections whose definition is the same stay as they are."""
         async with self._reloading:
-            before = set(self.connections.values())
+            before, folder = set(self.connections.values()), self._roots.folder
             self._adopt(configuration)
             after = set(self.connections.values())
             self.servers_changed.emit()
+            if self._roots.folder != folder:
+                for connection in before & after:
+                    connection.roots_changed()
             await asyncio.gather(*(connection.close(for_good=True) for connection in before - after))
             self._launch(after - before)
 
@@ -142,6 +147,7 @@ class Host:
             same = old is not None and old.definition == definition
             self.connections[definition.name] = old if old is not None and same else self._make(definition)
         self.faults = configuration.faults
+        self._roots.folder = configuration.folder
 
     def _make(self, definition: ServerDefinition) -> Connection:
         name = definition.name
@@ -158,6 +164,7 @@ class Host:
             read_large=self._read_large,
             spool_folder=self._spool_folder,
             desk=self._desk,
+            roots=self._roots,
             builtin=self._builtin,
             backoff=self._backoff,
             settled_after=self._settled_after,

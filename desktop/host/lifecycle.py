@@ -21,6 +21,7 @@ from desktop.host.consent import Consent
 from desktop.host.diagnostics import classify, known, server_words
 from desktop.host.remembered import Remembered
 from desktop.host.requests import Life
+from desktop.host.roots import Roots
 from desktop.host.sdk_client import SdkClient
 from desktop.host.sdk_log import route_to
 from desktop.host.server_config import ServerDefinition
@@ -67,13 +68,14 @@ class Lifecycle:
         transports: Callable[[], Transports],
         heard: MessageHandlerFnT,
         asked: ElicitationFnT | None,
+        roots: Roots,
         connected: Callable[[Life, bool], None],
         backoff: Sequence[float],
         settled_after: float,
     ) -> None:
         """`transports` gives those of an attempt to connect; `heard` gets what the server says unasked, `asked` what it asks the
-        person (None: nobody would answer);
-        `connected` is called with each new life and whether it is not the first."""
+        person (None: nobody would answer); `roots` are told to it if it asks; `connected` is called with each new life and
+        whether it is not the first."""
         self.life: Life | None = None
         self.state_changed: Signal[()] = Signal()
         self._definition = definition
@@ -83,6 +85,7 @@ class Lifecycle:
         self._transports = transports
         self._heard = heard
         self._asked = asked
+        self._roots = roots
         self._told_connected = connected
         self._backoff = backoff
         self._settled_after = settled_after
@@ -220,6 +223,7 @@ class Lifecycle:
                 client_info=_CLIENT,
                 message_handler=self._heard,
                 elicitation_callback=self._asked,
+                list_roots_callback=self._roots.callback,
                 cache=None,  # the catalog keeps what was listed
                 log=self._log,
             )

@@ -119,6 +119,8 @@ class Configuration:
     faults: tuple[Diagnostic, ...] = ()
     """One for each entry that was left out, or one for the whole file."""
     path: Path | None = None
+    folder: Path | None = None
+    """The open folder, which servers may ask for."""
 
 
 def is_command(value: str) -> bool:

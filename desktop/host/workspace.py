@@ -130,7 +130,7 @@ class Workspace:
             *(_of_person(each, place, folder) for each in own.definitions if each.name not in named),
         )
         servers = Servers(
-            Configuration(definitions, (*theirs.faults, *own.faults), self._own_file),
+            Configuration(definitions, (*theirs.faults, *own.faults), self._own_file, folder),
             theirs.faults,
             tuple(each.name for each in own.definitions if each.name in named),
         )
