@@ -25,11 +25,12 @@ class Source:
     """What was read of a file.
 
     Attributes:
+        file: None for what was pasted.
         program: Whose it is, "" where that is not known.
         groups: All with servers in them.
     """
 
-    file: Path
+    file: Path | None
     program: str
     groups: tuple[Group, ...]
 

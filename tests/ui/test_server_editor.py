@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shlex
+import sys
 from typing import Any
+from urllib.parse import quote
 
+import psutil
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
@@ -14,8 +18,11 @@ from PySide6.QtWidgets import QLineEdit, QPlainTextEdit, QWidget
 from desktop.core import Core
 from desktop.host.server_references import keyring_name
 from desktop.ui import tasks
+from desktop.ui.dialogs.import_wizard import ImportWizard
 from desktop.ui.dialogs.server_editor import ServerEditor
+from desktop.ui.dialogs.server_trial import ServerTrial
 from desktop.ui.error_box import ErrorBox
+from tests.servers.running import friendly
 from tests.ui.person import button, click, entries, opened, seen, until, windows, write_servers
 
 pytestmark = pytest.mark.anyio
@@ -106,12 +113,15 @@ async def test_headers_of_a_url_are_asked_for_as_such(core: Core, window: QWidge
     }
 
 
-async def test_several_servers_are_added_at_once(core: Core, window: QWidget) -> None:
+async def test_several_servers_are_reviewed_and_added_at_once(core: Core, window: QWidget) -> None:
     form, task = await editor(core, window)
     paste(form, '{"mcpServers": {"a": {"command": "x"}, "b": {"url": "https://b.example/"}}}')
     assert "2 servers: a, b" in seen(form)
     assert lines(form) == []
-    click(form, "Add 2 servers")
+    click(form, "Review 2 servers…")
+    wizard = await opened(ImportWizard)
+    await until(lambda: "Import 2 servers" in seen(wizard))
+    click(wizard, "Import 2 servers")
     assert await accepted(task)
     assert list(entries(core.servers_file)) == ["a", "b"]
 
@@ -120,8 +130,8 @@ async def test_several_servers_are_added_at_once(core: Core, window: QWidget) ->
     ("text", "reason"),
     [
         ('say "x', "A quotation mark is missing."),
-        ("{", "This begins like JSON, but is not valid."),
-        ('{"a": 1}', "There is no server in this JSON"),
+        ("{", "Its JSON is wrong at line 1, column 2."),
+        ('{"a": 1}', "There is no server in it"),
     ],
 )
 async def test_what_is_not_understood_is_said_and_cannot_be_saved(
@@ -153,7 +163,7 @@ async def test_what_is_not_valid_is_named_with_its_field_and_can_be_corrected(
     field.selectAll()
     QTest.keyClicks(field, name)
     click(form, "Add server")
-    await until(lambda: reason in seen(form))
+    await until(lambda: reason in seen(form) and form.isEnabled())
     assert entries(core.servers_file) == {"taken": {"command": "old"}}
     paste(form, "good-command")
     assert reason not in seen(form)
@@ -206,14 +216,15 @@ async def test_a_broken_entry_is_corrected_as_json(core: Core, window: QWidget) 
     assert entries(core.servers_file)["bad"] == {"command": "x", "args": ["a", "7"], "env": {"A": "b"}}
 
 
-async def test_a_file_with_comments_is_not_rewritten(core: Core, window: QWidget) -> None:
+async def test_comments_of_the_file_stay(core: Core, window: QWidget) -> None:
     core.servers_file.parent.mkdir(parents=True)
     core.servers_file.write_text('{"mcpServers": {} /* mine */}')
-    form, _ = await editor(core, window)
-    paste(form, "x")
+    form, task = await editor(core, window)
+    paste(form, "weather-server")
     click(form, "Add server")
-    await until(lambda: "has comments" in seen(form))
-    assert core.servers_file.read_text() == '{"mcpServers": {} /* mine */}'
+    assert await accepted(task)
+    assert "/* mine */" in core.servers_file.read_text()
+    assert '"command": "weather-server"' in core.servers_file.read_text()
 
 
 async def test_a_server_that_is_gone_meanwhile_is_told(core: Core, window: QWidget) -> None:
@@ -221,6 +232,120 @@ async def test_a_server_that_is_gone_meanwhile_is_told(core: Core, window: QWidg
     assert "gone: No such server" in seen(await opened(ErrorBox))
     assert not await accepted(task)
     assert windows(ServerEditor) == []
+
+
+def trial_text(form: ServerEditor) -> str:
+    return seen(form.findChild(ServerTrial))
+
+
+async def test_a_trial_shows_the_whole_command_first_and_then_what_the_server_offers(
+    core: Core, window: QWidget
+) -> None:
+    await core.start()
+    form, task = await editor(core, window)
+    paste(form, f"{shlex.join(friendly())} '' '\u202eevil'")
+    QTest.keyClicks(form.findChildren(QLineEdit)[0], "-x")
+    click(form, "Try the connection")
+    await until(lambda: "Allow to start" in trial_text(form))
+    assert '""\n"\\u202Eevil"' in trial_text(form)
+    assert core.host.connections.keys() == {"deskhand"}
+    paste(form, shlex.join(friendly()))
+    assert trial_text(form) == ""  # another command is another question
+    click(form, "Try the connection")
+    await until(lambda: "Allow to start" in trial_text(form))
+    click(form, "Allow to start")
+    await until(lambda: "It works. · 9 tools" in trial_text(form))
+    assert "MCP 20" in trial_text(form)
+    click(form, "Add server")
+    assert await accepted(task)
+    [name] = entries(core.servers_file)
+    # What was allowed for the trial need not be allowed again.
+    assert core.host.connections[name].state.status == "idle"
+
+
+async def test_a_trial_that_fails_says_why_and_saves_nothing(core: Core, window: QWidget) -> None:
+    form, _ = await editor(core, window)
+    code = "import sys; print('no key', file=sys.stderr); sys.exit(3)"
+    paste(form, shlex.join([sys.executable, "-c", code]))
+    QTest.keyClicks(form.findChildren(QLineEdit)[0], "x")
+    click(form, "Try the connection")
+    await until(lambda: "Allow to start" in trial_text(form))
+    click(form, "Allow to start")
+    await until(lambda: "exit status 3" in trial_text(form).lower() or "status 3" in trial_text(form))
+    assert "no key" in trial_text(form)
+    assert "Code: server_exited" in trial_text(form)
+    assert not core.servers_file.exists()
+
+
+async def test_a_trial_uses_what_was_entered_as_a_secret_and_keeps_none_of_it(core: Core, window: QWidget) -> None:
+    form, _ = await editor(core, window)
+    code = "import os, sys; sys.exit(7 if os.environ['API_KEY'] == 'canary-123' else 8)"
+    paste(form, "API_KEY=canary-123 " + shlex.join([sys.executable, "-c", code]))
+    QTest.keyClicks(form.findChildren(QLineEdit)[0], "x")
+    click(form, "Try the connection")
+    await until(lambda: "Allow to start" in trial_text(form))
+    assert "Environment: API_KEY" in trial_text(form)
+    click(form, "Allow to start")
+    await until(lambda: "status 7" in trial_text(form))
+    name = form.findChildren(QLineEdit)[0].text()
+    assert await core.credentials.get(keyring_name(name, "API_KEY")) is None
+
+
+async def test_closing_the_form_ends_a_trial(core: Core, window: QWidget) -> None:
+    form, task = await editor(core, window)
+    paste(form, shlex.join([sys.executable, "-c", "import time; time.sleep(600)"]))
+    QTest.keyClicks(form.findChildren(QLineEdit)[0], "x")
+    click(form, "Try the connection")
+    await until(lambda: "Allow to start" in trial_text(form))
+    click(form, "Allow to start")
+    await until(lambda: any("sleep(600)" in " ".join(each.cmdline()) for each in psutil.Process().children()))
+    assert not button(form, "Try the connection").isEnabled()
+    QTest.keyClick(form, Qt.Key.Key_Escape)
+    assert not await accepted(task)
+    await until(lambda: not any("sleep(600)" in " ".join(each.cmdline()) for each in psutil.Process().children()))
+
+
+async def test_a_secret_s_field_holds_the_value_itself_and_an_open_one_what_the_file_has(
+    core: Core, window: QWidget
+) -> None:
+    form, task = await editor(core, window)
+    paste(form, '{"weather": {"command": "w", "env": {"API_TOKEN": "!pa$$w", "PLAIN": "!x$y"}}}')
+    await until(lambda: lines(form)[2:] == ["API_TOKEN", "!pa$$w", "PLAIN", "$!x$$y"])
+    click(form, "Add server")
+    assert await accepted(task)
+    assert await core.credentials.get(keyring_name("weather", "API_TOKEN")) == "!pa$$w"
+    assert entries(core.servers_file)["weather"]["env"] == {"API_TOKEN": "${keyring:API_TOKEN}", "PLAIN": "$!x$$y"}
+    await opened(ErrorBox)
+
+
+async def test_what_a_link_asks_for_is_entered_and_goes_to_the_keyring(core: Core, window: QWidget) -> None:
+    form, task = await editor(core, window)
+    config = {
+        "name": "docs",
+        "url": "https://docs.example/mcp",
+        "headers": {"Authorization": "Bearer ${input:token}", "X-Key": "${input:key}"},
+        "inputs": [
+            {"id": "token", "type": "promptString", "description": "Your token"},
+            {"id": "key", "type": "promptString", "description": "Your key"},
+        ],
+    }
+    paste(form, "vscode:mcp/install?" + quote(json.dumps(config)))
+    await until(lambda: len(lines(form)) == 7)
+    fields = [
+        each for each in form.findChildren(QLineEdit) if each.isVisible() and each.placeholderText().startswith("Your")
+    ]
+    assert sorted(each.placeholderText() for each in fields) == ["Your key", "Your token"]
+    for field in fields:
+        QTest.keyClicks(field, f"secret {field.placeholderText()}")
+    click(form, "Add server")
+    assert await accepted(task)
+    assert entries(core.servers_file)["docs"]["headers"] == {
+        "Authorization": "Bearer ${input:token}",
+        "X-Key": "${keyring:key}",
+    }
+    assert await core.credentials.get(keyring_name("docs", "token")) == "secret Your token"
+    assert await core.credentials.get(keyring_name("docs", "key")) == "secret Your key"
+    await opened(ErrorBox)
 
 
 async def test_escape_changes_nothing(core: Core, window: QWidget) -> None:

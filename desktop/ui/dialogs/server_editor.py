@@ -1,49 +1,52 @@
-"""The form that adds a server, or changes one: a place to paste what the server's page tells, and a few fields.
+"""The form that adds a server, or changes one: a place to paste what the server's page tells, a few fields, and a trial.
 
 Opened from the servers panel. What it writes is checked by ``host/server_entry.py``; secrets go to the keyring, and the file
-gets references to them.
+gets references to them. Several servers at once go on to the import.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-import re
+import os
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
-    QCheckBox,
     QDialog,
     QDialogButtonBox,
     QFormLayout,
-    QHBoxLayout,
     QLineEdit,
     QPlainTextEdit,
     QScrollArea,
-    QSizePolicy,
     QVBoxLayout,
     QWidget,
 )
 
 from desktop.errors import AssistantError
-from desktop.host import server_references, servers_file
+from desktop.host import servers_file
+from desktop.host.config_import import Source
+from desktop.host.foreign_document import Group, NotUnderstood
+from desktop.host.foreign_entry import Candidate, Entry
+from desktop.host.pasted_text import command_line, parse, parse_own
+from desktop.host.server_config import ServerDefinition
+from desktop.host.server_entry import definition_of
+from desktop.host.server_references import Invalid, keyring_name
 from desktop.ui import error_box, messages, tasks, theme
 from desktop.ui.buttons import PrimaryButton
-from desktop.ui.chat.widgets import flat_button
-from desktop.ui.dialogs.pasted_server import NotUnderstood, command_line, parse
+from desktop.ui.dialogs.import_wizard import ImportWizard
+from desktop.ui.dialogs.server_trial import ServerTrial
+from desktop.ui.dialogs.server_values import ServerValues
 from desktop.ui.labels import PlainLabel
 from desktop.visible_text import visible_line
 
 if TYPE_CHECKING:
     from desktop.core import Core
 
-Entry = dict[str, Any]
-
 #: What the form itself has fields for; everything else of an entry stays as it is written.
 _FIELDS = {"command", "args", "env", "url", "httpUrl", "serverUrl", "headers", "description", "type"}
-_REFERENCE = re.compile(r"\$\{keyring:([A-Za-z0-9_.-]{1,128})\}")
-_SECRET_NAME = re.compile(r"(?i)key|token|secret|passw|auth|credential")
 
 
 class ServerEditor(QDialog):
@@ -55,7 +58,7 @@ class ServerEditor(QDialog):
         self._core = core
         self._changes = name
         self._old: Entry = {}
-        self._parsed: dict[str, Entry] = {}
+        self._parsed: list[Candidate] = []
         self._pasted_values: Entry = {}
         self.saved = ""
         self._name_typed = self._description_typed = False
@@ -75,7 +78,8 @@ class ServerEditor(QDialog):
         self._description = QLineEdit()
         self._description.setPlaceholderText(self.tr("What it is for; the assistant reads this"))
         self._description.textEdited.connect(self._typed_description)
-        self._values = _Values()
+        self._values = ServerValues()
+        self._trial = ServerTrial(core)
         self._fault = PlainLabel(tone="error", selectable=True)
         self._fault.hide()
 
@@ -98,26 +102,33 @@ class ServerEditor(QDialog):
         form.addWidget(self._meaning)
         form.addSpacing(theme.SPACING)
         form.addWidget(self._fields)
+        form.addWidget(self._trial)
         form.addStretch(1)
-        area = QScrollArea()
+        area = self._area = QScrollArea()
         area.setFocusPolicy(Qt.FocusPolicy.NoFocus)  # it follows the field that has the focus
         area.setFrameShape(QScrollArea.Shape.NoFrame)
         area.setWidgetResizable(True)
         area.setWidget(content)
 
         buttons = QDialogButtonBox()
+        self._try_button = buttons.addButton(self.tr("Try the connection"), QDialogButtonBox.ButtonRole.ActionRole)
+        self._try_button.setAutoDefault(False)
+        self._try_button.clicked.connect(self._try)
         self._save_button = PrimaryButton("")
         buttons.addButton(self._save_button, QDialogButtonBox.ButtonRole.AcceptRole)
         buttons.addButton(self.tr("Cancel"), QDialogButtonBox.ButtonRole.RejectRole)
         buttons.accepted.connect(self._save)
         buttons.rejected.connect(self.reject)
+        self._trial.running_changed.connect(self._show_validity)
+        self._trial.edit_requested.connect(self._source.setFocus)
+        self._values.changed.connect(self._trial.stop)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(*[2 * theme.SPACING] * 4)
         layout.setSpacing(theme.SPACING)
         layout.addWidget(area, 1)
         layout.addWidget(self._fault)
         layout.addWidget(buttons)
-        self.resize(560, 460)
+        self.resize(600, 520)
         self._source_changed()
         if name is not None:
             self._name.setText(name)
@@ -156,81 +167,171 @@ class ServerEditor(QDialog):
     def _source_changed(self) -> None:
         """Finds out what was pasted, and fills the fields that the person has not filled."""
         text = self._source.toPlainText().strip()
-        self._parsed = {}
-        self._meaning.set_tone("muted")
-        if not text:
-            self._meaning.setText(self.tr("Nothing is started before you have seen the whole command and allowed it."))
-        else:
+        self._parsed = []
+        self._trial.stop()
+        if text:
             try:
-                self._parsed = parse(text)
+                self._parsed = parse(text) if self._changes is None else parse_own(text)
             except NotUnderstood as reason:
-                self._meaning.set_tone("warning")
-                self._meaning.setText(str(reason))
+                said = str(reason)
+                self._say("warning", f"{said[:1].upper()}{said[1:]}.")
             else:
-                self._meaning.setText(self._meaning_of(self._parsed))
+                self._say_meaning()
+        else:
+            self._say("muted", self.tr("Nothing is started before you have seen the whole command and allowed it."))
         if len(self._parsed) == 1:
-            [(name, entry)] = self._parsed.items()
-            if not self._name_typed:
-                self._name.setText(name)
-            if not self._description_typed:
-                self._description.setText(str(entry.get("description", "")))
-            is_program = "command" in entry
-            self._values.set_kind(is_program)
-            pasted = entry.get("env" if is_program else "headers")
-            if isinstance(pasted, dict) and pasted and pasted != self._pasted_values:
-                self._pasted_values = pasted
-                self._values.set_values({str(key): str(value) for key, value in pasted.items()})
+            self._show_parsed(self._parsed[0])
         self._fields.setVisible(len(self._parsed) <= 1)
         self._show_validity()
+
+    def _show_parsed(self, found: Candidate) -> None:
+        if not self._name_typed:
+            self._name.setText(found.name)
+        if not self._description_typed:
+            self._description.setText(str(found.entry.get("description", "")))
+        is_program = "command" in found.entry
+        self._values.set_kind(is_program)
+        pasted = found.entry.get("env" if is_program else "headers")
+        if isinstance(pasted, dict) and pasted and pasted != self._pasted_values:
+            self._pasted_values = pasted
+            self._values.set_values({str(key): str(value) for key, value in pasted.items()}, found.asked)
+
+    def _say(self, tone: str, text: str) -> None:
+        self._meaning.set_tone(tone)
+        self._meaning.setText(text)
 
     def _show_validity(self) -> None:
         several = len(self._parsed) > 1
         if several:
-            self._save_button.setText(self.tr("Add {n} servers").format(n=len(self._parsed)))
+            self._save_button.setText(self.tr("Review {n} servers…").format(n=len(self._parsed)))
         else:
             self._save_button.setText(self.tr("Add server") if self._changes is None else self.tr("Save"))
-        named = several or bool(self._name.text().strip())
-        self._save_button.setEnabled(bool(self._parsed) and named)
+        complete = several or (bool(self._name.text().strip()) and bool(self._parsed))
+        self._save_button.setEnabled(complete)
+        self._try_button.setVisible(not several)
+        self._try_button.setEnabled(complete and not self._trial.running)
         self._fault.hide()
 
-    def _meaning_of(self, parsed: dict[str, Entry]) -> str:
-        if len(parsed) > 1:
-            names = ", ".join(visible_line(name, 40) for name in parsed)
-            return self.tr("{n} servers: {names}").format(n=len(parsed), names=names)
-        entry = next(iter(parsed.values()))
-        if "command" in entry:
-            program = visible_line(str(entry["command"]), 80)
-            return self.tr("A program on this computer: {program}").format(program=program)
-        url = visible_line(str(next((entry[key] for key in ("url", "httpUrl", "serverUrl") if key in entry), "")), 80)
-        return self.tr("A server at {url}").format(url=url)
+    def _say_meaning(self) -> None:
+        if len(self._parsed) > 1:
+            names = ", ".join(visible_line(each.name, 40) for each in self._parsed[:10])
+            self._say("muted", self.tr("{n} servers: {names}").format(n=len(self._parsed), names=names))
+            return
+        [found] = self._parsed
+        lines: list[str] = []
+        if "command" in found.entry:
+            program = visible_line(str(found.entry["command"]), 80)
+            lines.append(self.tr("A program on this computer: {program}").format(program=program))
+        else:
+            keys = ("url", "httpUrl", "serverUrl")
+            url = visible_line(str(next((found.entry[key] for key in keys if key in found.entry), "")), 80)
+            lines.append(self.tr("A server at {url}").format(url=url))
+        if found.left_out:
+            lines.append(self.tr("Of no use here: {fields}").format(fields=", ".join(found.left_out)))
+        if found.missing:
+            lines.append(self.tr("Not set at present: {names}").format(names=", ".join(found.missing)))
+        self._say("muted", "\n".join(lines))
+        if found.problem and self._changes is None:
+            self._say("warning", self.tr("It can't be taken over as it is: {problem}.").format(problem=found.problem))
+
+    # The trial
+
+    def _try(self) -> None:
+        try:
+            name, entry, secrets = self._entered()
+            definition = self._definition(name, entry)
+        except AssistantError as error:
+            self._tell(error)
+            return
+        entered = {keyring_name(name, reference): value for reference, value in secrets.items()}
+
+        async def secret(kept: str) -> str | None:
+            return entered[kept] if kept in entered else await self._core.credentials.get(kept)
+
+        self._fault.hide()
+        self._trial.offer(definition, secret)
+        tasks.start(self._show_trial(), on_error=self)
+
+    async def _show_trial(self) -> None:
+        await asyncio.sleep(0)  # Qt lays out what is new in its next pass
+        self._area.ensureWidgetVisible(self._trial)
+
+    def _definition(self, name: str, entry: Entry) -> ServerDefinition:
+        """What would be connected to. Raises AssistantError."""
+        folder = self._core.workspace.folder
+        environ = os.environ if folder is None else {**os.environ, "workspaceFolder": str(folder)}
+        try:
+            definition = definition_of(name, entry, environ, folder=str(self._core.servers_file.absolute().parent))
+        except Invalid as invalid:
+            raise AssistantError.of(invalid.diagnostic(name)) from None
+        return definition if definition.kind != "stdio" else replace(definition, folder=str(folder or Path.home()))
+
+    # Saving
 
     def _save(self) -> None:
+        if len(self._parsed) > 1:
+            tasks.start(self._review(), on_error=self)
+            return
         self.setEnabled(False)
         tasks.start(self._write(), on_error=self)
 
+    async def _review(self) -> None:
+        source = Source(None, "", (Group("", tuple(self._parsed)),))
+        wizard = ImportWizard(self._core, self, source)
+        if await tasks.opened(wizard):
+            self.saved = wizard.saved
+            self.accept()
+
     async def _write(self) -> None:
         try:
-            entries = await self._entries()
-            for name, entry in entries.items():
-                await asyncio.to_thread(
-                    servers_file.add_server, self._core.servers_file, name, entry, replace=self._changes is not None
-                )
+            name, entry, secrets = self._entered()
+            file = self._core.servers_file
+            self._check(name, entry, await asyncio.to_thread(servers_file.read_entries, file))
+            kept = [
+                await self._core.credentials.set(keyring_name(name, reference), value)
+                for reference, value in secrets.items()
+            ]
+            await asyncio.to_thread(servers_file.add_server, file, name, entry, replace=self._changes is not None)
+            await self._keep_consent(name, entry)
         except AssistantError as error:
             self.setEnabled(True)
-            words = messages.words(error.diagnostic)
-            self._fault.setText(f"{words.detail} {words.remedy}" if len(self._parsed) > 1 else words.detail)
-            self._fault.show()
+            self._tell(error)
             return
-        self.saved = next(iter(entries))
+        if not all(kept):
+            error = AssistantError("credential_store_unavailable", operation="storage")
+            error_box.report(error, self.parentWidget())
+        self._trial.stop()
+        self.saved = name
         self.accept()
 
-    async def _entries(self) -> dict[str, Entry]:
-        """What is to be written; secrets are in the keyring by then."""
-        if len(self._parsed) > 1:
-            return self._parsed
+    def _check(self, name: str, entry: Entry, others: dict[str, Any]) -> None:
+        """Raises AssistantError before any secret is kept for what can't be written."""
+        try:
+            definition_of(name, entry, None)
+            if self._changes is None and name in others:
+                raise Invalid("a server of that name exists")
+        except Invalid as invalid:
+            raise AssistantError.of(invalid.diagnostic(name)) from None
+
+    async def _keep_consent(self, name: str, entry: Entry) -> None:
+        """What was allowed for a trial is allowed from now on, as long as it is the same to the last character."""
+        tried = self._trial.allowed
+        if tried is not None and tried == self._definition(name, entry):
+            await self._core.reload_servers()
+            await self._core.host.give_consent(name)
+
+    def _tell(self, error: AssistantError) -> None:
+        words = messages.words(error.diagnostic)
+        self._fault.setText(words.detail)
+        self._fault.show()
+
+    def _entered(self) -> tuple[str, Entry, dict[str, str]]:
+        """Name and entry as they are to be written, and the secrets that are to be kept for them."""
         name = self._name.text().strip()
-        pasted = next(iter(self._parsed.values()))
-        entry = {key: value for key, value in self._old.items() if key not in _FIELDS} | pasted
+        [found] = self._parsed
+        entry = {key: value for key, value in self._old.items() if key not in _FIELDS} | found.entry
+        if found.problem and self._changes is None:
+            raise AssistantError.of(Invalid(found.problem).diagnostic(name))
         is_program = "command" in entry
         if is_program == ("command" in self._old) and "type" in self._old:
             entry["type"] = self._old["type"]
@@ -238,9 +339,14 @@ class ServerEditor(QDialog):
             entry.pop(key, None)
         if description := self._description.text().strip():
             entry["description"] = description
-        if values := await self._values.written(name, self._core):
+        values, secrets = self._values.values()
+        if values:
             entry["env" if is_program else "headers"] = values
-        return {name: entry}
+        return name, entry, secrets
+
+    def done(self, result: int) -> None:
+        self._trial.stop()
+        super().done(result)
 
 
 def _fits(entry: Any) -> bool:
@@ -254,107 +360,3 @@ def _fits(entry: Any) -> bool:
         and isinstance(values, dict)
         and all(isinstance(text, str) for text in (*texts, *arguments, *values.values()))
     )
-
-
-class _Values(QWidget):
-    """Environment variables or headers: a row each, and whether its value is a secret."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._rows: list[_ValueRow] = []
-        self._title = PlainLabel(wrap=False)
-        self._add = flat_button("add", "", text="")
-        self._add.clicked.connect(lambda: self._add_row("", "").name.setFocus())
-        self._layout = QVBoxLayout(self)
-        self._layout.setContentsMargins(0, 0, 0, 0)
-        self._layout.setSpacing(theme.SPACING // 2)
-        head = QHBoxLayout()
-        head.addWidget(self._title, 1)
-        head.addWidget(self._add)
-        self._layout.addLayout(head)
-        self.set_kind(is_program=True)
-
-    def set_kind(self, is_program: bool) -> None:
-        self._title.setText(self.tr("Environment variables") if is_program else self.tr("HTTP headers"))
-        self._add.setToolTip(self.tr("Add a variable") if is_program else self.tr("Add a header"))
-        self._add.setAccessibleName(self._add.toolTip())
-
-    def set_values(self, values: dict[str, str]) -> None:
-        for row in list(self._rows):
-            self._remove(row)
-        for name, value in values.items():
-            self._add_row(name, value)
-
-    async def written(self, server: str, core: Core) -> dict[str, str]:
-        """The values as the file is to have them. Secrets are put into the keyring; told once when there is none."""
-        result: dict[str, str] = {}
-        lost = False
-        for row in self._rows:
-            name = row.name.text().strip()
-            if not name:
-                continue
-            if not row.secret.isChecked():
-                result[name] = row.value.text()
-                continue
-            reference = row.reference or re.sub(r"[^A-Za-z0-9_.-]", "_", name)[:128]
-            if row.value.text():
-                kept = await core.credentials.set(server_references.keyring_name(server, reference), row.value.text())
-                lost = lost or not kept
-            result[name] = f"${{keyring:{reference}}}"
-        if lost:
-            error_box.report(
-                AssistantError("credential_store_unavailable", operation="storage"), self.window().parentWidget()
-            )
-        return result
-
-    def _add_row(self, name: str, value: str) -> _ValueRow:
-        row = _ValueRow(name, value)
-        row.removed.connect(lambda: self._remove(row))
-        self._rows.append(row)
-        self._layout.addWidget(row)
-        return row
-
-    def _remove(self, row: _ValueRow) -> None:
-        self._rows.remove(row)
-        self._layout.removeWidget(row)
-        row.hide()
-        row.deleteLater()
-
-
-class _ValueRow(QWidget):
-    removed = Signal()
-
-    def __init__(self, name: str, value: str) -> None:
-        super().__init__()
-        kept = _REFERENCE.fullmatch(value)
-        self.reference = kept[1] if kept else ""
-        """Under which name the keyring has the value already."""
-        self.name = QLineEdit(name)
-        self.name.setPlaceholderText(self.tr("Name"))
-        self.name.setAccessibleName(self.tr("Name"))
-        self.value = QLineEdit("" if kept else value)
-        self.value.setAccessibleName(self.tr("Value of {name}").format(name=name) if name else self.tr("Value"))
-        self.secret = QCheckBox(self.tr("Secret"))
-        self.secret.setToolTip(self.tr("Keep the value in the system's keyring, not in the file"))
-        self.secret.toggled.connect(self._show_secrecy)
-        remove = flat_button("close", self.tr("Remove {name}").format(name=name) if name else self.tr("Remove"))
-        remove.clicked.connect(self.removed)
-        layout = QHBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(theme.SPACING // 2)
-        for widget, stretch in ((self.name, 2), (self.value, 3), (self.secret, 0), (remove, 0)):
-            layout.addWidget(widget, stretch)
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-        self.secret.setChecked(bool(kept) or ("${" not in value and _SECRET_NAME.search(name) is not None))
-        self.name.textEdited.connect(self._suggest_secrecy)
-        self._show_secrecy()
-
-    def _suggest_secrecy(self, name: str) -> None:
-        if _SECRET_NAME.search(name):
-            self.secret.setChecked(True)
-
-    def _show_secrecy(self) -> None:
-        secret = self.secret.isChecked()
-        self.value.setEchoMode(QLineEdit.EchoMode.Password if secret else QLineEdit.EchoMode.Normal)
-        self.value.setPlaceholderText(self.tr("Kept in the keyring") if secret and self.reference else self.tr("Value"))
-        self.value.setInputMethodHints(Qt.InputMethodHint.ImhSensitiveData if secret else Qt.InputMethodHint.ImhNone)

@@ -1,0 +1,268 @@
+"""Taking over servers of other programs, by mouse and keyboard: found files, the review, conflicts, secrets, every way out."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QAccessible
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QCheckBox, QFileDialog, QLineEdit, QWidget
+
+from desktop.core import Core
+from desktop.host.config_import import read_source
+from desktop.host.server_references import keyring_name
+from desktop.ui import tasks
+from desktop.ui.dialogs.import_row import ImportRow
+from desktop.ui.dialogs.import_wizard import ImportWizard
+from desktop.ui.error_box import ErrorBox
+from tests.ui.person import button, click, entries, opened, seen, until, windows, write_servers
+
+pytestmark = pytest.mark.anyio
+FILES = Path(__file__).parents[1] / "host" / "imports" / "files"
+
+
+@pytest.fixture
+def window() -> QWidget:
+    widget = QWidget()
+    widget.show()
+    return widget
+
+
+@pytest.fixture
+def marker(tmp_path: Path) -> Iterator[Path]:
+    """What the commands in the files would make; nothing here runs them."""
+    yield tmp_path / "marker"
+    assert not (tmp_path / "marker").exists()
+
+
+def written(name: str, marker: Path, file: Path | None = None) -> Path:
+    file = file or marker.parent / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text((FILES / name).read_text().replace("@MARKER@", str(marker)))
+    return file
+
+
+async def wizard(core: Core, window: QWidget, file: Path | None = None) -> tuple[ImportWizard, asyncio.Task[int]]:
+    dialog = ImportWizard(core, window, None if file is None else read_source(file))
+    task = tasks.start(tasks.opened(dialog), on_error=window)
+    await opened(ImportWizard)
+    if file is not None:
+        await until(lambda: rows(dialog))
+    return dialog, task
+
+
+def rows(dialog: ImportWizard) -> dict[str, ImportRow]:
+    return {row._candidate.name: row for row in dialog.findChildren(ImportRow) if row.isVisible()}
+
+
+def tick(row: ImportRow, name: str) -> None:
+    [box] = [
+        each
+        for each in row.findChildren(QCheckBox)
+        if each.isVisible() and name in (each.text(), each.accessibleName())
+    ]
+    QTest.mouseClick(box, Qt.MouseButton.LeftButton, pos=QPoint(8, box.height() // 2))
+
+
+async def accepted(task: asyncio.Task[int]) -> bool:
+    return bool(await asyncio.wait_for(task, 10))
+
+
+def simple(tmp_path: Path, **servers: Any) -> Path:
+    file = tmp_path / "servers.json"
+    file.write_text(json.dumps({"mcpServers": servers}))
+    return file
+
+
+async def test_found_files_are_offered_and_one_is_taken_over(
+    core: Core, window: QWidget, marker: Path, home: Path
+) -> None:
+    written("cursor_mcp.json", marker, home / ".cursor" / "mcp.json")
+    written("lm_studio_mcp.json", marker, home / ".lmstudio" / "mcp.json")
+    dialog, task = await wizard(core, window)
+    await until(lambda: "Cursor: 3 servers" in seen(dialog))
+    assert "LM Studio: 2 servers" in seen(dialog)
+    assert str(home / ".cursor" / "mcp.json") in seen(dialog)
+    click(dialog, "LM Studio: 2 servers")
+    await until(lambda: rows(dialog))
+    assert "Program on this computer · 2 arguments" in seen(dialog)
+    assert "canary" not in seen(dialog)
+    assert str(marker) not in seen(dialog)
+    click(dialog, "Back")
+    await until(lambda: "Cursor: 3 servers" in seen(dialog))
+    click(dialog, "Cursor: 3 servers")
+    await until(lambda: "envFile" in seen(dialog))
+    assert "It can't be taken over: Deskhand does not know the field envFile." in seen(dialog)
+    click(dialog, "Import 2 servers")
+    assert await accepted(task)
+    assert list(entries(core.servers_file)) == ["remote", "home"]
+    await opened(ErrorBox)  # of the key in a header there is no keyring to keep it in
+
+
+async def test_without_any_file_it_says_so_and_a_file_is_chosen(core: Core, window: QWidget, marker: Path) -> None:
+    dialog, task = await wizard(core, window)
+    await until(lambda: "No known program keeps servers here." in seen(dialog))
+    click(dialog, "Choose a file…")
+    chooser = await opened(QFileDialog)
+    chooser.fileSelected.emit(str(written("zed_settings.json", marker)))
+    chooser.close()
+    await until(lambda: "older" in rows(dialog))
+    click(dialog, "Cancel")
+    assert not await accepted(task)
+    assert not core.servers_file.exists()
+
+
+async def test_a_file_without_servers_is_told(core: Core, window: QWidget, tmp_path: Path) -> None:
+    dialog, _ = await wizard(core, window)
+    await until(lambda: "Choose a file…" in seen(dialog))
+    (tmp_path / "x.json").write_text('{"canary": 1}')
+    dialog.read_file(tmp_path / "x.json")
+    await until(lambda: "it has no servers in a form that Deskhand knows" in seen(dialog))
+    assert "canary" not in seen(dialog)
+    write_servers(core.servers_file, a={"command": "x"})
+    dialog.read_file(core.servers_file)
+    await until(lambda: "it is Deskhand's own file" in seen(dialog))
+
+
+async def test_secrets_go_to_the_keyring_unless_the_person_says_otherwise(
+    core: Core, window: QWidget, tmp_path: Path
+) -> None:
+    server = {"command": "x", "env": {"API_KEY": "canary-1$", "LEVEL": "debug"}}
+    dialog, task = await wizard(core, window, simple(tmp_path, kept=server, open=server))
+    assert "Keep in the keyring: API_KEY" in seen(rows(dialog)["kept"])
+    tick(rows(dialog)["open"], "Keep in the keyring: API_KEY")
+    click(dialog, "Import 2 servers")
+    assert await accepted(task)
+    assert entries(core.servers_file)["kept"]["env"] == {"API_KEY": "${keyring:API_KEY}", "LEVEL": "debug"}
+    assert entries(core.servers_file)["open"]["env"] == {"API_KEY": "canary-1$$", "LEVEL": "debug"}
+    assert await core.credentials.get(keyring_name("kept", "API_KEY")) == "canary-1$"
+    assert "Keyring not available" in seen(await opened(ErrorBox))
+
+
+async def test_what_is_asked_for_is_entered(core: Core, window: QWidget, marker: Path) -> None:
+    dialog, task = await wizard(core, window, written("goose_config.yaml", marker))
+    row = rows(dialog)["github"]
+    [field] = [each for each in row.findChildren(QLineEdit) if "keyring" in each.placeholderText()]
+    assert field.echoMode() is QLineEdit.EchoMode.Password
+    QTest.keyClicks(field, "my-token")
+    click(dialog, "Import 2 servers")
+    assert await accepted(task)
+    assert await core.credentials.get(keyring_name("github", "GITHUB_PERSONAL_ACCESS_TOKEN")) == "my-token"
+    await opened(ErrorBox)
+
+
+async def test_of_a_name_that_exists_nothing_is_overwritten_unless_it_is_said(
+    core: Core, window: QWidget, tmp_path: Path
+) -> None:
+    write_servers(core.servers_file, a={"command": "old"}, b={"command": "old"}, c={"command": "old"})
+    file = simple(tmp_path, a={"command": "new"}, b={"command": "new"}, c={"command": "new"})
+    dialog, task = await wizard(core, window, file)
+    assert not button(dialog, "Import 0 servers").isEnabled()
+    tick(rows(dialog)["a"], "Take over a")
+    assert "Replace it, or give this one another name." in seen(rows(dialog)["a"])
+    assert not button(dialog, "Import 1 server").isEnabled()
+    await until(lambda: "Replace it" in seen(rows(dialog)["a"]))
+    tick(rows(dialog)["a"], "Replace it")
+    tick(rows(dialog)["b"], "Take over b")
+    name = rows(dialog)["b"].name
+    name.setFocus()
+    name.selectAll()
+    QTest.keyClicks(name, "a")
+    tick(rows(dialog)["b"], "Replace it")
+    click(dialog, "Import 2 servers")
+    assert "Two servers would be called a." in seen(dialog)
+    name.selectAll()
+    QTest.keyClicks(name, "b2")
+    click(dialog, "Import 2 servers")
+    assert await accepted(task)
+    assert {each: entry["command"] for each, entry in entries(core.servers_file).items()} == {
+        "a": "new",
+        "b": "old",
+        "c": "old",
+        "b2": "new",
+    }
+
+
+async def test_a_name_that_is_not_valid_needs_another_and_hides_nothing(
+    core: Core, window: QWidget, tmp_path: Path
+) -> None:
+    dialog, task = await wizard(core, window, simple(tmp_path, **{"my \u202eserver\x1b[2J": {"command": "x"}}))
+    [row] = rows(dialog).values()
+    assert row.taken.accessibleName() == "Take over my \\u202Eserver\\x1B[2J"
+    QTest.keyClick(row.taken, Qt.Key.Key_Space)
+    assert "It needs a name of letters" in seen(row)
+    QTest.keyClicks(row.name, "mine")
+    click(dialog, "Import 1 server")
+    assert await accepted(task)
+    assert list(entries(core.servers_file)) == ["mine"]
+
+
+async def test_the_whole_of_a_server_shows_when_it_is_asked_for(core: Core, window: QWidget, tmp_path: Path) -> None:
+    file = simple(tmp_path, a={"command": "sh", "args": ["-c", "x\u202ey", "z" * 3000], "env": {"K": "canary"}})
+    dialog, _ = await wizard(core, window, file)
+    assert "z" * 3000 not in seen(dialog)
+    click(dialog, "Show the whole of a")
+    await until(lambda: f'sh\n-c\n"x\\u202Ey"\n{"z" * 3000}' in seen(dialog))
+    assert "Environment: K" in seen(dialog)
+    assert "canary" not in seen(dialog)
+
+
+async def test_what_changed_meanwhile_is_not_written_over(core: Core, window: QWidget, tmp_path: Path) -> None:
+    write_servers(core.servers_file, a={"command": "old"})
+    dialog, task = await wizard(core, window, simple(tmp_path, a={"command": "new"}, b={"command": "new"}))
+    tick(rows(dialog)["a"], "Take over a")
+    await until(lambda: "Replace it" in seen(rows(dialog)["a"]))
+    tick(rows(dialog)["a"], "Replace it")
+    write_servers(core.servers_file, a={"command": "edited"})
+    click(dialog, "Import 2 servers")
+    await until(lambda: "has been changed meanwhile" in seen(dialog))
+    assert entries(core.servers_file) == {"a": {"command": "edited"}}
+    assert dialog.isEnabled()
+    click(dialog, "Cancel")
+    assert not await accepted(task)
+
+
+async def test_the_reviewed_servers_are_saved_whatever_becomes_of_their_file(
+    core: Core, window: QWidget, tmp_path: Path
+) -> None:
+    file = simple(tmp_path, a={"command": "reviewed"})
+    dialog, task = await wizard(core, window, file)
+    simple(tmp_path, a={"command": "changed"})
+    click(dialog, "Import 1 server")
+    assert await accepted(task)
+    assert entries(core.servers_file) == {"a": {"command": "reviewed"}}
+
+
+async def test_escape_at_each_stage_writes_nothing(core: Core, window: QWidget, tmp_path: Path) -> None:
+    dialog, task = await wizard(core, window)
+    QTest.keyClick(dialog, Qt.Key.Key_Escape)
+    assert not await accepted(task)
+    dialog, task = await wizard(core, window, simple(tmp_path, a={"command": "x"}))
+    QTest.keyClick(dialog, Qt.Key.Key_Escape)
+    assert not await accepted(task)
+    assert not core.servers_file.exists()
+    assert windows(ImportWizard) == []
+
+
+async def test_folders_stand_apart_and_everything_has_a_name(core: Core, window: QWidget, marker: Path) -> None:
+    dialog, _ = await wizard(core, window, written("claude.json", marker))
+    assert "For the folder /home/me/second" in seen(dialog)
+    for field in [*dialog.findChildren(QLineEdit), *dialog.findChildren(QCheckBox)]:
+        interface: Any = QAccessible.queryAccessibleInterface(field)
+        assert interface.text(QAccessible.Text.Name), field
+
+
+async def test_the_keyboard_alone_is_enough(core: Core, window: QWidget, tmp_path: Path) -> None:
+    dialog, task = await wizard(core, window, simple(tmp_path, a={"command": "x"}, b={"command": "y"}))
+    await until(lambda: rows(dialog)["a"].taken.hasFocus())
+    QTest.keyClick(rows(dialog)["a"].taken, Qt.Key.Key_Space)
+    assert button(dialog, "Import 1 server").isEnabled()
+    QTest.keyClick(dialog, Qt.Key.Key_Return)
+    assert await accepted(task)
+    assert list(entries(core.servers_file)) == ["b"]
