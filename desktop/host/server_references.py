@@ -29,7 +29,7 @@ _SECRET_KEY = re.compile(r"auth|cookie|credential|key|pass|pat$|pwd|secret|token
 #: Values that no log needs to hide whatever their name: words, numbers, paths, addresses without user and query.
 _ORDINARY_VALUE = re.compile(r"[A-Za-z_.-]*|[\d.:]*|(?:~|[A-Za-z]:)?[/\\].*|[a-z]+://[\w.:-]*(?:/[\w./-]*)?")
 _PASSWORD_IN_ADDRESS = re.compile(r"://[^/@:]*:([^/@]+)@")
-_VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+_VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^{}]*))?\}")
 SECRET = re.compile(r"\$\{(keyring|input):([A-Za-z0-9_.-]{1,128})\}")
 #: In ``env`` and ``headers``, ``$VAR`` is a variable too, and ``$$`` and ``$!`` are the characters themselves.
 _REFERENCE = re.compile(rf"\$([$!])|{_VARIABLE.pattern}|{SECRET.pattern}|\$([A-Za-z_][A-Za-z0-9_]*)")

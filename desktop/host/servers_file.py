@@ -41,13 +41,14 @@ def read_configuration(path: Path, environ: Mapping[str, str] = os.environ, *, b
     definitions: dict[str, ServerDefinition] = {}
     faults: list[Diagnostic] = []
     lines = Lines(file.text)
+    folder = str(path.absolute().parent)
     for section in _sections(file.content):
         for name, entry in section.items():
             try:
                 if name in definitions or name in section.repeated:
                     definitions.pop(name, None)
                     raise Invalid("its name is given twice")
-                definitions[name] = definition_of(name, entry, environ, base=base, folder=str(path.absolute().parent))
+                definitions[name] = definition_of(name, entry, environ, base=base, folder=folder)
             except Invalid as invalid:
                 place = lines.place(section.position((name, *invalid.path)))
                 faults.append(invalid.diagnostic(name, " (line {}, column {})".format(*place)))
