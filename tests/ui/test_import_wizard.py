@@ -263,6 +263,6 @@ async def test_the_keyboard_alone_is_enough(core: Core, window: QWidget, tmp_pat
     await until(lambda: rows(dialog)["a"].taken.hasFocus())
     QTest.keyClick(rows(dialog)["a"].taken, Qt.Key.Key_Space)
     assert button(dialog, "Import 1 server").isEnabled()
-    QTest.keyClick(dialog, Qt.Key.Key_Return)
+    QTest.keyPress(dialog, Qt.Key.Key_Return)  # the dialog is off when the key comes up
     assert await accepted(task)
     assert list(entries(core.servers_file)) == ["b"]
