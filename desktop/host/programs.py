@@ -36,7 +36,9 @@ class Program:
         """``npx 10.8.2 (/usr/bin/npx)``, or ``npx: not found``."""
         if not self.path:
             return f"{visible_line(self.command)}: not found"
-        return " ".join(filter(None, (visible_line(self.command), self.version, f"({visible_line(self.path, 400)})")))
+        named = self.command if self.command != self.path else ""
+        place = visible_line(self.path, 400)
+        return " ".join(filter(None, (visible_line(named), self.version, f"({place})" if named else place)))
 
 
 async def find_program(command: str, configured: Mapping[str, str], folder: str | None) -> Program:

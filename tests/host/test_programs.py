@@ -48,6 +48,11 @@ async def test_a_known_program_says_its_version_once(tools: Path) -> None:
     assert asked.read_text() == "x\n"
 
 
+def test_a_path_is_said_once() -> None:
+    assert str(Program("/opt/server", "/opt/server")) == "/opt/server"
+    assert str(Program("~/server", "/home/ann/server")) == "~/server (/home/ann/server)"
+
+
 async def test_what_is_not_there_is_said(tools: Path) -> None:
     assert str(await find_program("uvx-of-nobody", {}, None)) == "uvx-of-nobody: not found"
 

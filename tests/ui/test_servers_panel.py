@@ -300,7 +300,6 @@ async def test_a_missing_program_says_what_to_install_and_opens_its_page(
     assert "It did not start. The server's command podman was not found on this computer." in text
     assert "Install Podman, which brings it: https://podman.io/docs/installation. Then reconnect." in text
     assert "Code: runtime_missing" in text
-    await until(lambda: "Program: podman: not found" in seen(row(panel, "gone")))
     click(row(panel, "gone"), "How to install it")
     await until(lambda: opened_pages == ["https://podman.io/docs/installation"])
 
@@ -308,7 +307,7 @@ async def test_a_missing_program_says_what_to_install_and_opens_its_page(
 async def test_a_failed_program_is_named_with_its_path(core: Core) -> None:
     panel = await panel_with(core, broken=program("raise SystemExit(3)"))
     allow(panel, "broken")
-    await until(lambda: f"Program: {sys.executable} ({sys.executable})" in seen(row(panel, "broken")))
+    await until(lambda: f"Program: {sys.executable}\n" in seen(row(panel, "broken")))
 
 
 @pytest.mark.parametrize("code", CATALOGUE)

@@ -12,7 +12,7 @@ from desktop.ui.fixed_text import FixedText
 from desktop.ui.labels import PlainLabel
 from desktop.visible_text import visible
 
-_MOST_LINES = 14
+_MOST_LINES = 18
 
 
 class CommandAnswer(Card):

@@ -214,7 +214,7 @@ class McpCommands:
             (tr("Calls itself"), visible_line(state.title)),
             (tr("Description"), visible_line(definition.description)),
             (tr("Offers"), counts),
-            (tr("Connected"), starts[definition.start]),
+            (tr("Starts"), starts[definition.start]),
             (tr("Time limits"), _limits(connection)),
         ]
         lines = [f"{title}: {value}" for title, value in rows if value]

@@ -156,7 +156,9 @@ class FaultRow(Card):
 
 
 async def _tell_program(block: FailureBlock, definition: ServerDefinition) -> None:
-    block.show_program(await find_program(definition.command, definition.env, definition.cwd))
+    program = await find_program(definition.command, definition.env, definition.cwd)
+    if program.path:  # else the failure says so
+        block.show_program(program)
 
 
 def _isolated(text: str) -> str:

@@ -61,8 +61,7 @@ class ServersPanel(QWidget):
         head = QHBoxLayout()
         head.setSpacing(theme.SPACING)
         self._count = ElidedLabel("", tone="muted")
-        head.addWidget(PlainLabel(self.tr("Servers"), bold=True, wrap=False))
-        head.addWidget(self._count, 1)
+        head.addWidget(PlainLabel(self.tr("Servers"), bold=True, wrap=False), 1)
         head.addWidget(self._add)
 
         self._list = QWidget()
@@ -91,6 +90,7 @@ class ServersPanel(QWidget):
         layout.setContentsMargins(*[theme.SPACING] * 4)
         layout.setSpacing(theme.SPACING)
         layout.addLayout(head)
+        layout.addWidget(self._count)
         layout.addWidget(self._pages, 1)
         self.setMinimumWidth(240)
         tasks.start(self._follow_host(), on_error=self)
@@ -172,8 +172,8 @@ class ServersPanel(QWidget):
     def _draw_count(self) -> None:
         own = [each for each in self._host.connections.values() if each.definition.kind != "builtin"]
         connected = sum(each.state.status == "connected" for each in own)
+        self._count.setVisible(bool(own))
         if not own:
-            self._count.set_text("")
             return
         text = self.tr("{connected} of {n} connected").format(connected=connected, n=len(own))
         total = sum(self._weights.get(each.definition.name, 0) for each in own)
