@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import stat
+import subprocess
+import sys
 import threading
 from collections.abc import Mapping
 from pathlib import Path
@@ -576,13 +578,56 @@ def test_a_server_that_is_not_in_the_file_is_unknown(file: Path) -> None:
         assert raised.value.diagnostic.code == "server_unknown"
 
 
-def test_edits_at_the_same_time_all_land(file: Path) -> None:
-    threads = [threading.Thread(target=add_server, args=(file, f"s{n}", {"command": "x"})) for n in range(20)]
+def test_edits_at_the_same_time_all_land_by_whichever_path_they_come(tmp_path: Path) -> None:
+    real = tmp_path / "real"
+    real.mkdir()
+    (tmp_path / "alias").symlink_to(real)
+    (tmp_path / "link.json").symlink_to(real / "mcp.json")
+    ways = (real / "mcp.json", tmp_path / "alias" / "mcp.json", tmp_path / "link.json")
+    add_server(ways[0], "first", {"command": "x"})
+    for n in range(10):
+        add_server(ways[0], f"old{n}", {"command": "x"})
+    threads = [threading.Thread(target=add_server, args=(ways[n % 3], f"s{n}", {"command": "x"})) for n in range(15)]
+    threads += [threading.Thread(target=remove_server, args=(ways[n % 3], f"old{n}")) for n in range(5)]
+    threads += [threading.Thread(target=set_disabled, args=(ways[n % 3], f"old{n}", True)) for n in range(5, 10)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(30)
-    assert {definition.name for definition in read_configuration(file).definitions} == {f"s{n}" for n in range(20)}
+    found = {definition.name: definition.disabled for definition in read_configuration(ways[0]).definitions}
+    assert found == {"first": False} | {f"s{n}": False for n in range(15)} | {f"old{n}": True for n in range(5, 10)}
+    assert [each.name for each in real.iterdir()] == ["mcp.json"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no folder can be locked there")
+def test_edits_of_several_programs_at_the_same_time_all_land(file: Path) -> None:
+    program = (
+        "import sys; from pathlib import Path; from desktop.host.servers_file import add_server\n"
+        "for n in range(10): add_server(Path(sys.argv[1]), f'{sys.argv[2]}{n}', {'command': 'x'})"
+    )
+    root = Path(__file__).parents[2]
+    running = [subprocess.Popen([sys.executable, "-c", program, file, name], cwd=root) for name in "abc"]
+    assert [each.wait(60) for each in running] == [0, 0, 0]
+    names = {definition.name for definition in read_configuration(file).definitions}
+    assert names == {f"{name}{n}" for name in "abc" for n in range(10)}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no folder can be locked there")
+def test_an_edit_waits_for_another_programs_and_not_for_ever(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import fcntl
+
+    add_server(file, "a", {"command": "x"})
+    before = file.read_bytes()
+    folder = os.open(file.parent, os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        monkeypatch.setattr("desktop.host.servers_file._LONGEST_WAIT", 0.2)
+        with pytest.raises(AssistantError) as raised:
+            remove_server(file, "a")
+        assert raised.value.diagnostic.code == "storage_failed" and file.read_bytes() == before
+    finally:
+        os.close(folder)
+    remove_server(file, "a")
 
 
 json_values = st.recursive(
