@@ -25,7 +25,8 @@ from desktop.assistant.events import PartAdded
 from desktop.assistant.language_model import AnswerFinished, ModelEvent, ModelRequest
 from desktop.assistant.model_list import is_loopback, needs_key, provider_of
 from desktop.assistant.provider_errors import diagnosed, notice, refused_tool, refuses_deferral, refuses_images
-from desktop.assistant.provider_messages import deferrable, to_messages, to_tools
+from desktop.assistant.provider_messages import deferrable, dialect_of, to_messages, to_tools
+from desktop.assistant.schema_projection import Dialect
 from desktop.errors import AssistantError
 
 _log = logging.getLogger(__name__)
@@ -60,6 +61,7 @@ class LitellmModel:
         self._api_key = api_key
         self._provider = provider_of(name)
         self._prefix = self._provider.prefix if self._provider else name.partition("/")[0]
+        self._dialect: Dialect = dialect_of(name, api_base)
         self._takes_images = True
         self._takes_deferred = self._prefix == "anthropic" and not api_base
         self._refused_tools: set[str] = set()
@@ -150,7 +152,7 @@ class LitellmModel:
             "drop_params": True,
         }
         if tools:
-            arguments["tools"] = to_tools(tools, provider=self._prefix, deferred=deferred)
+            arguments["tools"] = to_tools(tools, dialect=self._dialect, deferred=deferred)
         if self._prefix == "anthropic" or self.name.startswith("openrouter/anthropic/"):
             arguments["cache_control_injection_points"] = _CACHE_MARKS
             if messages[-1]["role"] == "tool" and isinstance(messages[-1]["content"], list):

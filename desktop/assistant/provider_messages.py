@@ -20,7 +20,12 @@ from desktop.assistant.schema_projection import Dialect, projected
 _LEGAL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _LEGAL_ID = re.compile(r"[A-Za-z0-9_-]{1,40}")
 _MISTRAL_ID = re.compile(r"[A-Za-z0-9]{9}")
-_DIALECTS: dict[str, Dialect] = {"anthropic": "anthropic", "gemini": "google", "vertex_ai": "google"}
+#: By a model's name: the first that fits.
+_DIALECTS: tuple[tuple[re.Pattern[str], Dialect], ...] = (
+    (re.compile(r"(anthropic/|claude-)|(openrouter|vertex_ai|bedrock)/.*claude"), "anthropic"),
+    (re.compile(r"(gemini|vertex_ai|openrouter/google)/"), "google"),
+    (re.compile(r"(ollama|ollama_chat|lm_studio|hosted_vllm|vllm|llamafile|xinference)/"), "local"),
+)
 _NO_IMAGES = "[Left out: an image. This model takes none.]"
 
 
@@ -40,10 +45,9 @@ def to_messages(
 
 
 def to_tools(
-    tools: Sequence[ToolSpec], *, provider: str = "openai", deferred: Collection[str] = ()
+    tools: Sequence[ToolSpec], *, dialect: Dialect = "openai", deferred: Collection[str] = ()
 ) -> list[dict[str, Any]]:
-    """The tools, with their schemas as the provider takes them; those that are `deferred` are marked so (see `deferrable`)."""
-    dialect = _DIALECTS.get(provider, "openai")
+    """The tools, with their schemas as the model takes them; those that are `deferred` are marked so (see `deferrable`)."""
     return [
         {
             "type": "function",
@@ -52,6 +56,17 @@ def to_tools(
         | ({"defer_loading": True} if each.name in deferred else {})
         for each in tools
     ]
+
+
+def dialect_of(model: str, api_base: str) -> Dialect:
+    """What a model takes of a schema, by its name, such as ``openrouter/google/gemini-2.5-pro``.
+
+    At an address of the person's own (`api_base`) is whatever server: that gets the least, unless the name tells.
+    """
+    for pattern, dialect in _DIALECTS:
+        if pattern.match(model.lower()):
+            return dialect
+    return "local" if api_base else "openai"
 
 
 def deferrable(request: ModelRequest, tools: Sequence[ToolSpec]) -> frozenset[str]:

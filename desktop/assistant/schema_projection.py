@@ -3,8 +3,8 @@ arguments are checked against stays the server's own schema.
 
 Providers refuse a whole request for one tool's schema. What they are known to refuse: references, a root that is no plain object,
 arrays without ``items``, lists of types, boolean schemas, keywords of identity and evaluation, and values that are none of a
-keyword's. Google refuses most; what litellm makes of a schema for it is not done here (``schema_for_google.py``). The projection
-may allow more than the schema does, never less.
+keyword's. Google refuses most, and servers of local models know least (``typed_schema.py``). The projection may allow more than
+the schema does, never less.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal, cast
 
-from desktop.assistant.schema_for_google import for_google, plain_object
+from desktop.assistant.typed_schema import FOR_GOOGLE, FOR_LOCAL_SERVERS, Share, plain_object, typed
 from desktop.visible_text import plain
 
-#: Who takes the schema. ``openai`` stands for everyone who follows OpenAI closely.
-Dialect = Literal["openai", "anthropic", "google"]
+#: Who takes the schema. ``openai`` stands for everyone who follows OpenAI closely, ``local`` for any server that speaks like it.
+Dialect = Literal["openai", "anthropic", "google", "local"]
+_SHARES: dict[Dialect, Share] = {"google": FOR_GOOGLE, "local": FOR_LOCAL_SERVERS}
 
 _DEPTH_LIMIT = 32
 #: Schemas in one projection: references may multiply a small schema without end.
@@ -54,7 +55,8 @@ def projected(schema: Mapping[str, Any], dialect: Dialect = "openai") -> dict[st
     allows everything; so does a reference to elsewhere, which is never fetched, and one that leads back to itself.
     """
     whole = _Projection(schema, dialect).schema(schema, 0, ())
-    return for_google(plain_object(whole)) if dialect == "google" else plain_object(whole)
+    share = _SHARES.get(dialect)
+    return plain_object(whole) if share is None else typed(plain_object(whole), share)
 
 
 class _Projection:

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from jsonschema import Draft202012Validator
 from jsonschema_specifications import REGISTRY
 
+from desktop.assistant.provider_messages import dialect_of
 from desktop.assistant.schema_projection import Dialect, projected
 from tests.assistant.schemas import OBJECTS, REFERRING_SCHEMAS
 
@@ -308,7 +309,7 @@ def _lists_in_lists(value: Any) -> bool:
 
 
 @pytest.mark.parametrize("schema", [_doubling(25), _deep(500)], ids=["doubling", "deep"])
-@pytest.mark.parametrize("dialect", ["anthropic", "google"])
+@pytest.mark.parametrize("dialect", ["anthropic", "google", "local"])
 def test_size_and_depth_are_bounded_in_every_dialect(schema: dict[str, Any], dialect: Dialect) -> None:
     assert len(json.dumps(projected(schema, dialect))) < 1_000_000
 
@@ -336,3 +337,69 @@ def test_google_is_allowed_what_others_are(schema: dict[str, Any], value: dict[s
     typed = all("type" in each or not {"properties", "items"} & each.keys() for each in schemas_in(projected(schema)))
     if typed and not _lists_in_lists(value) and Draft202012Validator(projected(schema)).is_valid(value):
         assert Draft202012Validator(result).is_valid(value)
+
+
+@pytest.mark.parametrize(
+    ("given", "taken"),
+    [
+        ({}, {"anyOf": ANYTHING}),
+        ({"type": "string", "maxLength": 100_000, "pattern": "^a", "format": "email"}, {"type": "string"}),
+        ({"type": ["string", "null"], "maxLength": 9}, {"anyOf": [{"type": "string"}, {"type": "null"}]}),
+        ({"const": "a"}, {"type": "string", "enum": ["a"]}),
+        ({"type": "array", "minItems": 1, "uniqueItems": True}, {"type": "array", "items": {"anyOf": ANYTHING}}),
+        ({"type": "integer", "minimum": 1, "multipleOf": 2}, {"type": "integer", "minimum": 1}),
+        ({"type": "number", "exclusiveMinimum": 0.5}, {"type": "number"}),
+        (
+            {"type": "object", "additionalProperties": {"type": "string", "minLength": 1}, "minProperties": 1},
+            {"type": "object", "additionalProperties": {"type": "string"}},
+        ),
+        ({"oneOf": [{"type": "string"}, {"$ref": "#/$defs/n"}]}, {"anyOf": [{"type": "string"}, {"type": "integer"}]}),
+    ],
+    ids=str,
+)
+def test_a_local_server_gets_types_and_little_else(given: Any, taken: Any) -> None:
+    schema = {"properties": {"x": given}, "$defs": {"n": {"type": "integer"}}, "additionalProperties": False}
+    result = projected(schema, "local")
+    assert result == {"type": "object", "properties": {"x": taken}, "additionalProperties": False}
+
+
+@settings(deadline=None, max_examples=15)
+@given(REFERRING_SCHEMAS, OBJECTS)
+def test_a_local_server_gets_types_everywhere_and_allows_what_others_do(
+    schema: dict[str, Any], value: dict[str, Any]
+) -> None:
+    result = projected(schema, "local")
+    for each in schemas_in(result):
+        assert ("type" in each) != ("anyOf" in each)
+        assert each.keys() <= {
+            *("type", "title", "description", "default", "enum", "format", "anyOf", "items", "properties"),
+            *("required", "additionalProperties", "minimum", "maximum"),
+        }
+        assert each.get("format", "date-time") == "date-time"
+    typed = all("type" in each or not {"properties", "items"} & each.keys() for each in schemas_in(projected(schema)))
+    if typed and not _lists_in_lists(value) and Draft202012Validator(projected(schema)).is_valid(value):
+        assert Draft202012Validator(result).is_valid(value)
+
+
+@pytest.mark.parametrize(
+    ("model", "api_base", "dialect"),
+    [
+        ("anthropic/claude-sonnet-4-5", "", "anthropic"),
+        ("claude-sonnet-4-5", "", "anthropic"),
+        ("openrouter/anthropic/claude-sonnet-4.5", "", "anthropic"),
+        ("vertex_ai/claude-opus-4", "", "anthropic"),
+        ("gemini/gemini-pro-latest", "", "google"),
+        ("vertex_ai/medlm", "", "google"),
+        ("openrouter/google/gemini-2.5-pro", "", "google"),
+        ("openrouter/openai/gpt-5", "", "openai"),
+        ("gpt-5", "", "openai"),
+        ("mistral/mistral-large-latest", "", "openai"),
+        ("openai/qwen3", "http://127.0.0.1:8080/v1", "local"),
+        ("openai/google/gemma-3", "http://127.0.0.1:1234/v1", "local"),
+        ("openai/claude-distilled", "http://127.0.0.1:1234/v1", "local"),
+        ("ollama_chat/llama3.3", "", "local"),
+        ("lm_studio/gemma-3", "", "local"),
+    ],
+)
+def test_who_takes_what_is_told_by_the_models_name_and_address(model: str, api_base: str, dialect: Dialect) -> None:
+    assert dialect_of(model, api_base) == dialect

@@ -1,8 +1,13 @@
-"""A projected schema as Google takes it: OpenAPI's small share of JSON Schema; and a schema as an object without alternatives,
-which other providers want at the root, too. Used by ``schema_projection.py`` alone.
+"""A projected schema with a type or alternatives everywhere and few keywords, as Google and local servers take it; and a schema
+as an object without alternatives, which other providers want at the root, too. Used by ``schema_projection.py`` alone.
 
-litellm turns type names and null alternatives into Google's form and drops keywords that Google has not. It also takes every
-schema without a type for an object, drops all that stands beside alternatives, and ``allOf`` whole: none of these is left here.
+Google takes OpenAPI's small share of JSON Schema. llama.cpp makes a grammar of a schema: it fails for one without a type, for a
+pattern that is not a whole line's, and for lengths of thousands; Ollama reads types, properties, items and values alone; the
+templates by which vLLM and LM Studio write tools into a text want a type of each property. What they lose, the server checks.
+
+For Google, litellm turns type names and null alternatives into Google's form and drops keywords that Google has not. It also
+takes every schema without a type for an object, drops all that stands beside alternatives, and ``allOf`` whole: none of these
+is left here.
 """
 
 from __future__ import annotations
@@ -10,27 +15,35 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-#: What is kept beside the description: of each type what says something of it.
-_KEPT: dict[str, frozenset[str]] = {
+Share = Mapping[str, frozenset[str]]
+"""What is kept beside the description: of each type what says something of it."""
+FOR_GOOGLE: Share = {
     "object": frozenset({"properties", "required", "minProperties", "maxProperties"}),
     "array": frozenset({"items", "minItems", "maxItems"}),
     "string": frozenset({"enum", "minLength", "maxLength", "pattern"}),
     "number": frozenset({"enum", "minimum", "maximum"}),
     "integer": frozenset({"enum", "minimum", "maximum"}),
 }
+FOR_LOCAL_SERVERS: Share = {
+    "object": frozenset({"properties", "required", "additionalProperties"}),
+    "array": frozenset({"items"}),
+    "string": frozenset({"enum"}),
+    "number": frozenset({"enum"}),
+    "integer": frozenset({"enum", "minimum", "maximum"}),
+}
 
 
-def for_google(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema with a type or alternatives everywhere, and with no keyword that Google refuses."""
+def typed(schema: Mapping[str, Any], share: Share) -> dict[str, Any]:
+    """The schema with a type or alternatives everywhere, and with no keyword beyond the share."""
     schema = _joined(schema)
     kind = schema.get("type") or _implied_type(schema)
     about = {name: schema[name] for name in ("title", "description", "default") if name in schema}
     if kind is None:
-        alternatives = [for_google(each) for each in schema.get("anyOf", ())]
+        alternatives = [typed(each, share) for each in schema.get("anyOf", ())]
         if not alternatives or any(each.get("anyOf") == _anything() for each in alternatives):
             alternatives = _anything()
         return about | {"anyOf": alternatives}
-    kept = _KEPT.get(kind, frozenset())
+    kept = share.get(kind, frozenset())
     result = about | {name: value for name, value in schema.items() if name in kept} | {"type": kind}
     if kind == "string" and schema.get("format") == "date-time":
         result["format"] = "date-time"
@@ -38,12 +51,14 @@ def for_google(schema: Mapping[str, Any]) -> dict[str, Any]:
         if exclusive in schema and bound in kept:
             result[bound] = narrower(schema[exclusive], schema.get(bound, schema[exclusive]))
     if kind == "object":
-        properties = {name: for_google(each) for name, each in schema.get("properties", {}).items()}
+        properties = {name: typed(each, share) for name, each in schema.get("properties", {}).items()}
         result["properties"] = properties
         result["required"] = [name for name in schema.get("required", ()) if name in properties]
         result = {name: value for name, value in result.items() if name not in ("properties", "required") or value}
+        if isinstance(result.get("additionalProperties"), dict):
+            result["additionalProperties"] = typed(result["additionalProperties"], share)
     if kind == "array":
-        result["items"] = for_google(schema.get("items", {}))
+        result["items"] = typed(schema.get("items", {}), share)
     if kind == "string" and "enum" in schema:
         values = [each for each in schema["enum"] if isinstance(each, str)]
         result["enum"] = values
