@@ -15,17 +15,15 @@ from rapidfuzz import fuzz, process
 from desktop.catalog_entries import CatalogEntry, Kind
 from desktop.host.meanings import Meanings, digest_of, text_of
 from desktop.host.search_index import Index, Ranked
-from desktop.host.search_parts import Part, analyse
+from desktop.host.search_parts import Key, Part, analyse
 from desktop.host.search_words import Analyser
 from desktop.host.sentence_encoder import Vectors
 
 _LONGEST_TITLE = 100
 #: Characters of a query that its meaning is taken from: somebody may paste a page.
 _LONGEST_QUERY = 2000
-#: Entries of the same name, in whatever style, among which the typed one is looked for.
-_SAME_NAMES = 20
-#: Terms that may be left of what is no longer offered before all is analysed anew.
-_STALE_TERMS = 50_000
+#: Words that may be left of what is no longer offered before all is analysed anew.
+_STALE_WORDS = 50_000
 #: Percent; below it two names are not nearly the same.
 _NEARLY = 75
 
@@ -36,12 +34,12 @@ class CatalogSearch:
     def __init__(self, meanings: Meanings | None = None) -> None:
         """With `meanings` the ranking also heeds what entries mean, as soon as that is known of all of them."""
         self._meanings = meanings
-        self._digests: dict[tuple[Kind, str], list[bytes]] = {}
+        self._digests: dict[Key, list[bytes]] = {}
         self._vectors: Vectors | None = None
         self._analyser = Analyser()
-        self._texts: dict[tuple[Kind, str], tuple[Sequence[CatalogEntry], str]] = {}
-        self._parts: dict[tuple[Kind, str], Part] = {}
-        self._settled_terms = 0
+        self._texts: dict[Key, tuple[Sequence[CatalogEntry], str]] = {}
+        self._parts: dict[Key, Part] = {}
+        self._settled_words = 0
         self._index: Index | None = None
 
     def replace(self, kind: Kind, server: str, entries: Sequence[CatalogEntry], *, title: str = "") -> None:
@@ -67,23 +65,19 @@ class CatalogSearch:
         """
         wanted = None if kinds is None else frozenset(kinds)
         index = self._index or self._join()
-        if exact := index.named(query.strip(), wanted, server):
+        typed, words = query.strip(), self._analyser.words(query)
+        if exact := index.named(typed, words, wanted, server):
             return [Ranked(entry, float("inf"), lambda: ("identifier",)) for entry in exact[:limit]]
-        most = max(limit, _SAME_NAMES)
-        found = index.rank(self._analyser.words(query), wanted, server, most, partial(self._likeness, query))
-        # Of names that differ in their style alone, the one that was typed.
-        found.sort(key=lambda each: each.entry.name.casefold() != query.strip().casefold())
-        return found[:limit]
+        return index.rank(typed, words, wanted, server, limit, partial(self._likeness, query))
 
     def _join(self) -> Index:
-        if len(self._analyser.terms) > 2 * self._settled_terms + _STALE_TERMS:
+        if self._analyser.size > 2 * self._settled_words + _STALE_WORDS:
             self._analyser = Analyser()
             self._parts.clear()
-            self._settled_terms = 0
-        for key, (entries, title) in self._texts.items():
-            if key not in self._parts:
-                self._parts[key] = analyse(entries, title, self._analyser)
-        self._settled_terms = self._settled_terms or len(self._analyser.terms)
+            self._settled_words = 0
+        new = {key: texts for key, texts in self._texts.items() if key not in self._parts}
+        self._parts.update(analyse(new, self._analyser))
+        self._settled_words = self._settled_words or self._analyser.size
         self._index = Index(self._parts, self._analyser)
         self._have_encoded()
         return self._index

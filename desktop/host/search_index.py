@@ -11,23 +11,19 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from bisect import bisect_left
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from rapidfuzz import process
-from rapidfuzz.distance import OSA
 
 from desktop.catalog_entries import CatalogEntry, Kind
-from desktop.host.search_parts import FIELDS, NAME_WORDS, SERVER, Floats, Hashes, Integers, Part
-from desktop.host.search_words import Analyser, Word, name_words, texts_of
+from desktop.host.search_labels import Labels
+from desktop.host.search_parts import FIELDS, NAME_WORDS, SERVER, Floats, Hashes, Integers, Key, Part
+from desktop.host.search_words import Analyser, Places, Word, name_words, texts_of
 
-Positions = npt.NDArray[np.intp]
+Held = Callable[[Places], npt.NDArray[np.bool_]]
 
 #: For each field of `texts_of`: how much a word there counts, and how much of that it loses in a long field. Labels count far
 #: more than descriptions, so that a description stuffed with words gains little.
@@ -43,18 +39,21 @@ _NEAREST = 50
 _LIKENESS = 1.5
 #: Of the likest's likeness; below it an entry has to be found by its words.
 _NEAR_ENOUGH = 0.6
+#: Entries of the same name, in whatever style, among which the typed one is looked for.
+_SAME_NAMES = 20
 #: Of the highest score, tried in turn: what so many entries are above need not be looked for among all that have any.
 _SHARES = (0.5, 0.2, 0.0)
+#: A term in more than one of so many entries has a score for each entry at hand, which is faster to add than those of some.
+_FREQUENT = 8
+#: Entries below which that makes no difference.
+_MANY = 20_000
 #: Words of a query that are looked up: somebody may paste a page.
 _QUERY_WORDS = 64
 #: A query of so few words should be covered whole, and its unknown words are completed and corrected.
 _SHORT = 6
 #: Every word of a query of so few words may be a beginning.
 _SHORTEST = 4
-_BEGINNING, _ONE_ERROR, _TWO_ERRORS, _JOINED, _PERHAPS_BEGINNING, _SHORT_FORM = 0.8, 0.8, 0.6, 0.8, 0.35, 0.5
-#: Letters of a label that may be the short form of a longer word: ``repo`` of ``repository``.
-_SHORTEST_FORM = 4
-_MOST_BEGINNINGS = 64
+_PERHAPS_BEGINNING, _SHORT_FORM = 0.35, 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,59 +76,71 @@ class Ranked:
 class Index:
     """The postings of all parts joined, with what each adds to an entry's score. Never changed: a new one replaces it."""
 
-    def __init__(self, parts: Mapping[tuple[Kind, str], Part], analyser: Analyser) -> None:
+    def __init__(self, parts: Mapping[Key, Part], analyser: Analyser) -> None:
         """`analyser`: the one of all parts. The entries' order decides between equals: by kind, server and name."""
-        joined = [(kind, server, parts[kind, server]) for kind, server in sorted(parts)]
-        offsets = list(itertools.accumulate((len(part.entries) for _, _, part in joined), initial=0))
+        keys = sorted(parts)
+        joined = [parts[key] for key in keys]
+        offsets = list(itertools.accumulate((len(part.entries) for part in joined), initial=0))
         self._ranges = [
-            (kind, server, slice(start, stop))
-            for (kind, server, _), (start, stop) in zip(joined, itertools.pairwise(offsets), strict=True)
+            (*key, slice(start, stop)) for key, (start, stop) in zip(keys, itertools.pairwise(offsets), strict=True)
         ]
         self._analyser = analyser
         self._terms: Mapping[str, int] = analyser.terms
-        self._titles = {(kind, server): part.title for kind, server, part in joined}
-        self._entries = [entry for _, _, part in joined for entry in part.entries]
-        self._names = np.concatenate([np.empty((0, NAME_WORDS), np.int32), *(part.names for _, _, part in joined)])
-        self._spelled = _sorted([part.spelled for _, _, part in joined])
-        self._selectors = _sorted([part.selectors.ravel() for _, _, part in joined])
-        self._labels: dict[str, int] = {}
-        for _, _, part in joined:
-            self._labels.update(part.labels)
-        self._spellings = sorted(self._labels)
-        self._by_length: defaultdict[int, list[str]] = defaultdict(list)
-        for spelling in self._spellings:
-            self._by_length[len(spelling)].append(spelling)
+        self._titles = {key: parts[key].title for key in keys}
+        self._entries = [entry for part in joined for entry in part.entries]
+        self._names = np.concatenate([np.empty((0, NAME_WORDS), np.int32), *(part.names for part in joined)])
+        self._name_lengths = np.maximum(np.count_nonzero(self._names >= 0, axis=1), 1).astype(np.float32)
+        self._spelled = _sorted([part.spelled for part in joined])
+        self._selectors = _sorted([part.selectors.ravel() for part in joined])
+        self._labels = Labels(np.concatenate([np.empty(0, np.int32), *(part.labels for part in joined)]), analyser)
+        self._words_of_terms = np.zeros(len(analyser.terms) + 1, np.uint64)  # see `_explained`
 
-        lengths = np.concatenate([np.empty((0, FIELDS), np.float32), *(part.lengths for _, _, part in joined)])
+        terms = np.concatenate([np.empty(0, np.int32), *(part.terms for part in joined)])
+        places = np.concatenate([np.empty(0, np.int32), *(part.places for part in joined)])
+        counts = np.concatenate([np.empty(0, np.uint8), *(part.counts for part in joined)])
+        rows = [len(part.terms) for part in joined]
+        places += np.repeat(np.array(offsets[:-1], np.int32) * FIELDS, rows)
+        lengths = np.concatenate([np.empty((0, FIELDS), np.float32), *(part.lengths for part in joined)])
         average = lengths.sum(axis=0) / max(len(lengths), 1)
         weights = _WEIGHTS / (1 - _LENGTH_LOSS + _LENGTH_LOSS * lengths / np.where(average > 0, average, 1))
-        numbers = np.concatenate([np.empty(0, np.int32), *(part.terms for _, _, part in joined)])
-        documents = np.concatenate(
-            [
-                np.empty(0, np.int32),
-                *(part.documents + np.int32(offset) for (_, _, part), offset in zip(joined, offsets, strict=False)),
-            ]
-        )
-        counts = np.concatenate([np.empty((0, FIELDS), np.uint8), *(part.counts for _, _, part in joined)])
-        frequency = np.einsum("ij,ij->i", counts, np.take(weights, documents, axis=0))
-        held_by = np.bincount(numbers, minlength=len(self._terms))
+        # A posting, a term in a document, is the sum of its rows, one a field.
+        documents = places // FIELDS
+        begins = np.ones(len(terms), np.bool_)
+        begins[1:] = (terms[1:] != terms[:-1]) | (documents[1:] != documents[:-1])
+        postings = np.flatnonzero(begins)
+        frequency = weights.ravel()[places] * counts
+        frequency = np.add.reduceat(frequency, postings) if len(postings) else frequency
+        terms, documents = terms[postings], documents[postings]
+        held_by = np.bincount(terms, minlength=len(self._terms))
         rarity = np.log1p((len(self._entries) - held_by + 0.5) / (held_by + 0.5)).astype(np.float32)
-        impacts = rarity[numbers] * frequency / (frequency + _SATURATION)
-        order = np.argsort(numbers, kind="stable")  # the parts are sorted: stable sorting merges their runs
+        # By term, and within a term in the order they are in. Sorting both as one number is several times as fast as argsort.
+        order = np.sort(terms.astype(np.int64) << 32 | np.arange(len(terms))) & 0xFFFFFFFF
         self._documents = documents[order]
-        self._impacts = impacts[order].astype(np.float32)
-        self._starts = np.concatenate([[0], np.cumsum(held_by)])
+        self._impacts = (rarity[terms] * frequency / (frequency + _SATURATION))[order]
+        self._starts: list[int] = [0, *np.cumsum(held_by).tolist()]
+        self._whole: dict[int, Floats] = {}
+        frequent = np.flatnonzero(held_by > len(self._entries) / _FREQUENT) if len(self._entries) > _MANY else ()
+        for term in map(int, frequent):
+            place = slice(self._starts[term], self._starts[term + 1])
+            self._whole[term] = np.zeros(len(self._entries), np.float32)
+            self._whole[term][self._documents[place]] = self._impacts[place]
 
-    def named(self, text: str, kinds: frozenset[Kind] | None, server: str | None) -> list[CatalogEntry]:
-        """The entries that a text names exactly; of stop words alone it is the name of those that have that very name."""
+    def named(
+        self, text: str, words: Sequence[Word], kinds: frozenset[Kind] | None, server: str | None
+    ) -> list[CatalogEntry]:
+        """The entries that a text names exactly; one without `words`, of stop words alone, names those of this very name."""
+        found = [*_equal(self._selectors, text.casefold()), *_equal(self._selectors, f"={text}")]
+        places = {int(place) // 2 for place in found}
+        if not words and (spelled := name_words(text)):
+            places.update(_equal(self._spelled, " ".join(spelled)).tolist())
+        if not places:
+            return []
         wanted = self._wanted(kinds, server)
-        places = {place for name in (text.casefold(), f"={text}") for place in _equal(self._selectors, name) // 2}
-        if (words := name_words(text)) and not self._analyser.words(text):
-            places |= set(_equal(self._spelled, " ".join(words)))
         return [self._entries[place] for place in sorted(places) if wanted is None or wanted[place]]
 
     def rank(
         self,
+        typed: str,
         words: Sequence[Word],
         kinds: frozenset[Kind] | None,
         server: str | None,
@@ -138,18 +149,14 @@ class Index:
     ) -> list[Ranked]:
         """The best entries for a query's words, best first; none when no entry has a word that answers one of them.
 
-        `likeness` gives how like the query's meaning is to that of each entry in turn. It isn't asked for a short query with an
-        unknown word, most likely a name that is being typed: there meaning would mislead.
+        Of names that differ in their style alone, the one that was `typed` comes first. `likeness` gives how like the query's
+        meaning is to that of each entry in turn. It isn't asked for a short query with an unknown word, most likely a name
+        that is being typed: there meaning would mislead.
         """
         named = np.sort(_equal(self._spelled, " ".join(word.spelling for word in words)))
         words = list(dict.fromkeys(words))[:_QUERY_WORDS]
         answers = [self._answers(word, len(words)) for word in words]
-        scores = np.zeros(len(self._entries), np.float32)
-        holders: list[Integers] = []
-        for answer in answers:
-            documents, impacts = self._postings(answer)
-            scores[documents] += impacts
-            holders.append(documents)
+        scores, holders = self._scored(answers)
         wanted = self._wanted(kinds, server)
         if wanted is not None:
             scores[~wanted] = 0
@@ -157,23 +164,27 @@ class Index:
         close = _highest(scores)
         if not len(close):
             return []
-        close = np.union1d(close, named)
+        if len(named):
+            close = np.union1d(close, named)
         found = scores[close]
         if len(words) <= _SHORT:
-            found *= np.sqrt(np.mean([_held(documents, close) for documents in holders], axis=0, dtype=np.float32))
+            found *= np.sqrt(sum((held(close) for held in holders), np.zeros(len(close), np.float32)) / len(words))
         found *= 1 + self._explained(close, answers)
         is_typed = len(words) <= _SHORTEST and any(1.0 not in answer.values() for answer in answers)
         if not is_typed and (like := likeness()) is not None:
             close, found = _with_likeness(close, found, like, wanted)
-        found[_held(named, close)] += found.max()
-        best = np.lexsort((close, -found))[:limit]
+        if len(named):
+            found[_held(named, close)] += found.max()
+        best = np.lexsort((close, -found))[: max(limit, _SAME_NAMES)]
+        ranked = [
+            (self._entries[place], score, place)
+            for place, score in zip(map(int, close[best]), map(float, found[best]), strict=True)
+        ]
+        name = typed.casefold()
+        ranked.sort(key=lambda each: each[0].name.casefold() != name)
         return [
-            Ranked(
-                self._entries[close[place]],
-                float(found[place]),
-                partial(self._matched, int(close[place]), words, answers),
-            )
-            for place in best
+            Ranked(entry, score, partial(self._matched, place, words, answers))
+            for entry, score, place in ranked[:limit]
         ]
 
     def _matched(self, place: int, words: Sequence[Word], answers: Sequence[Mapping[int, float]]) -> tuple[str, ...]:
@@ -181,7 +192,7 @@ class Index:
         entry = self._entries[place]
         title = next(self._titles[kind, server] for kind, server, places in self._ranges if place < places.stop)
         texts = [f"{text} {title}" if field == SERVER else text for field, text in enumerate(texts_of(entry))]
-        held = [set(self._analyser.numbers(text)) for text in texts]
+        held = [{self._terms.get(word.term) for word in self._analyser.words(text)} for text in texts]
         reasons: dict[str, str] = {}
         for word, answer in zip(words, answers, strict=True):
             fields = dict.fromkeys(
@@ -200,106 +211,96 @@ class Index:
             wanted[places] = (kinds is None or kind in kinds) and server in (None, owner)
         return wanted
 
-    def _postings(self, answer: Mapping[int, float]) -> tuple[Integers, Floats]:
-        """The entries that hold a term which answers a word, in order, and the most that one of them adds to their scores."""
-        places = [slice(self._starts[term], self._starts[term + 1]) for term in answer]
-        if len(places) == 1:
-            return self._documents[places[0]], self._impacts[places[0]] * np.float32(*answer.values())
-        most = np.zeros(len(self._entries), np.float32)
-        for of_term, weight in zip(places, answer.values(), strict=True):
-            if weight == 1:  # the word itself; the others are few, and often rare
-                most[self._documents[of_term]] = self._impacts[of_term]
-        weak = [(of_term, weight) for of_term, weight in zip(places, answer.values(), strict=True) if weight < 1]
-        if weak:
-            impacts = [self._impacts[of_term] * np.float32(weight) for of_term, weight in weak]
-            np.maximum.at(most, np.concatenate([self._documents[each] for each, _ in weak]), np.concatenate(impacts))
-        documents = np.flatnonzero(most).astype(np.int32)
-        return documents, most[documents]
-
-    def _explained(self, close: Positions, answers: Sequence[Mapping[int, float]]) -> Floats:
-        """How far each entry's name and the query explain each other, from 0 to 1: the product of the shares of their words."""
-        names = self._names[close]
-        of_name = np.zeros(names.shape, np.bool_)
-        of_query = np.zeros(len(close), np.float32)
+    def _scored(self, answers: Sequence[Mapping[int, float]]) -> tuple[Floats, list[Held]]:
+        """The sum of what each word of a query adds to each entry, and for each word which of some entries answer it."""
+        alone: list[slice] = []
+        weighed: list[Floats] = []
+        holders: list[Held] = []
         for answer in answers:
-            equal = (names[:, :, None] == np.fromiter(answer, np.int32, len(answer))).any(axis=2)
-            of_name |= equal
-            of_query += equal.any(axis=1)
-        words = np.maximum((names >= 0).sum(axis=1, dtype=np.float32), np.float32(1))
-        of_name_share = of_name.sum(axis=1, dtype=np.float32) / words
-        return (of_name_share * of_query / len(answers)).astype(np.float32)
+            places = [slice(self._starts[term], self._starts[term + 1]) for term in answer]
+            is_itself = [*answer.values()] == [1.0]
+            if is_itself and (whole := self._whole.get(next(iter(answer)))) is not None:
+                weighed.append(whole)
+                holders.append(partial(_above_zero, whole))
+            elif is_itself:
+                alone += places
+                holders.append(partial(_held, self._documents[places[0]]))
+            elif places:
+                most = np.zeros(len(self._entries), np.float32)
+                weights = np.fromiter(answer.values(), np.float32, len(answer))
+                impacts = np.concatenate([self._impacts[each] for each in places])
+                impacts *= weights.repeat([each.stop - each.start for each in places])
+                np.maximum.at(most, np.concatenate([self._documents[each] for each in places]), impacts)
+                weighed.append(most)
+                holders.append(partial(_above_zero, most))
+        documents = np.concatenate([np.empty(0, np.intp), *(self._documents[each] for each in alone)])
+        impacts = np.concatenate([np.empty(0, np.float64), *(self._impacts[each] for each in alone)])
+        scores = np.bincount(documents, impacts, len(self._entries)).astype(np.float32)
+        for each in weighed:
+            scores += each
+        return scores, holders
+
+    def _explained(self, close: Places, answers: Sequence[Mapping[int, float]]) -> Floats:
+        """How far each entry's name and the query explain each other, from 0 to 1: the product of the shares of their words."""
+        words: dict[int, int] = {}  # of each term, the words that it answers, a bit each
+        for place, answer in enumerate(answers):
+            for term in answer:
+                words[term] = words.get(term, 0) | 1 << place
+        terms = np.fromiter(words, np.intp, len(words))
+        self._words_of_terms[terms] = np.fromiter(words.values(), np.uint64, len(words))
+        explained = self._words_of_terms[self._names[close]]
+        self._words_of_terms[terms] = 0
+        of_query = np.bitwise_count(np.bitwise_or.reduce(explained, axis=1))
+        of_name = np.count_nonzero(explained, axis=1)
+        return (of_name / self._name_lengths[close] * of_query / len(answers)).astype(np.float32)
 
     def _answers(self, word: Word, count: int) -> dict[int, float]:
         """The terms that answer a word of a query of `count` words, each with its weight."""
         term = self._terms.get(word.term)
-        if term is not None and term + 1 < len(self._starts) and self._starts[term] < self._starts[term + 1]:
+        if term is not None and self._starts[term] < self._starts[term + 1]:
             answer = {term: 1.0}
             if count <= _SHORTEST and len(word.spelling) >= 3:
-                for longer in self._beginning_with(word.spelling):
+                for longer in self._labels.beginning_with(word.spelling):
                     answer.setdefault(longer, _PERHAPS_BEGINNING)
         elif count > _SHORT:
             return {}
         else:
-            answer = (
-                dict.fromkeys(self._beginning_with(word.spelling), _BEGINNING)
-                or self._nearly(word.spelling)
-                or self._joined(word.spelling)
-            )
+            answer = self._labels.meant(word.spelling)
         if count <= _SHORT:
-            for length in range(_SHORTEST_FORM, len(word.spelling)):
-                shorter = self._labels.get(word.spelling[:length])
-                if shorter is not None:
-                    answer.setdefault(shorter, _SHORT_FORM)
+            for shorter in self._labels.short_forms(word.spelling):
+                answer.setdefault(shorter, _SHORT_FORM)
         return answer
 
-    def _beginning_with(self, spelling: str) -> list[int]:
-        start = bisect_left(self._spellings, spelling)
-        following = self._spellings[start : start + _MOST_BEGINNINGS]
-        return [self._labels[each] for each in following if each.startswith(spelling)]
 
-    def _nearly(self, spelling: str) -> dict[int, float]:
-        """The labels with one typing error to a word of four letters or more, or with two to one of eight or more."""
-        errors = 0 if len(spelling) < 4 else 1 if len(spelling) < 8 else 2
-        for most, weight in ((1, _ONE_ERROR), (2, _TWO_ERRORS))[:errors]:
-            lengths = range(len(spelling) - most, len(spelling) + most + 1)
-            choices = [each for length in lengths for each in self._by_length.get(length, ())]
-            near = process.extract(spelling, choices, scorer=OSA.distance, score_cutoff=most, limit=8)
-            if near:
-                return {self._labels[each[0]]: weight for each in near}
-        return {}
-
-    def _joined(self, spelling: str) -> dict[int, float]:
-        """The first two labels that a word is written together from."""
-        for cut in range(2, len(spelling) - 1):
-            first, second = self._labels.get(spelling[:cut]), self._labels.get(spelling[cut:])
-            if first is not None and second is not None:
-                return {first: _JOINED, second: _JOINED}
-        return {}
-
-
-def _sorted(hashes: Sequence[Hashes]) -> tuple[Hashes, Positions]:
+def _sorted(hashes: Sequence[Hashes]) -> tuple[Hashes, Places]:
     """All hashes in order, and the places each came from."""
     joined = np.concatenate([np.empty(0, np.int64), *hashes])
     order = np.argsort(joined)
     return joined[order], order
 
 
-def _equal(hashes: tuple[Hashes, Positions], text: str) -> Positions:
+def _equal(hashes: tuple[Hashes, Places], text: str) -> Places:
     """The places where the hash is the text's."""
     ordered, places = hashes
-    return places[np.searchsorted(ordered, hash(text)) : np.searchsorted(ordered, hash(text), "right")]
+    wanted = hash(text)
+    start = ordered.searchsorted(wanted)
+    if start == len(ordered) or ordered[start] != wanted:
+        return places[:0]
+    return places[start : ordered.searchsorted(wanted, "right")]
 
 
-def _held(documents: npt.NDArray[Any], close: Positions) -> npt.NDArray[np.bool_]:
-    """Which of `close` are among the documents, which are in order."""
-    if not len(documents):
-        return np.zeros(len(close), np.bool_)
-    return documents[np.minimum(np.searchsorted(documents, close), len(documents) - 1)] == close
+def _held(documents: Integers | Places, close: Places) -> npt.NDArray[np.bool_]:
+    """Which of `close` are among the documents, which are in order and at least one."""
+    return documents[np.minimum(documents.searchsorted(close), len(documents) - 1)] == close
+
+
+def _above_zero(scores: Floats, close: Places) -> npt.NDArray[np.bool_]:
+    return scores[close] > 0
 
 
 def _with_likeness(
-    close: Positions, found: Floats, like: Floats, wanted: npt.NDArray[np.bool_] | None
-) -> tuple[Positions, Floats]:
+    close: Places, found: Floats, like: Floats, wanted: npt.NDArray[np.bool_] | None
+) -> tuple[Places, Floats]:
     """The entries found by words and those nearest in meaning, with scores of which each is a part."""
     if wanted is not None:
         like = np.where(wanted, like, np.float32(-1))
@@ -311,7 +312,7 @@ def _with_likeness(
     return every, scores.astype(np.float32)
 
 
-def _highest(scores: Floats) -> Positions:
+def _highest(scores: Floats) -> Places:
     """The places of the highest scores: of `_CLOSE`, where so many are above 0, and of some that equal the last."""
     highest = scores.max(initial=0)
     for share in _SHARES:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -20,6 +21,8 @@ from desktop.catalog_entries import (
 )
 from desktop.host import catalog_search
 from desktop.host.catalog_search import CatalogSearch, near_names
+from desktop.host.search_parts import Key, Part
+from desktop.host.search_words import Analyser
 from desktop.tool_names import native_name
 
 
@@ -287,9 +290,9 @@ def test_only_the_texts_of_what_was_replaced_are_analysed_again(
     analysed: list[str] = []
     original = catalog_search.analyse
 
-    def recording(entries: list[CatalogEntry], *others: object) -> object:
-        analysed.extend(entry.server for entry in entries)
-        return original(entries, *others)  # type: ignore[arg-type]
+    def recording(texts: Mapping[Key, tuple[Sequence[CatalogEntry], str]], analyser: Analyser) -> dict[Key, Part]:
+        analysed.extend(server for _, server in texts)
+        return original(texts, analyser)
 
     monkeypatch.setattr(catalog_search, "analyse", recording)
     search.replace("tool", "cloudflare", [tool("cloudflare", "purge")])
@@ -298,7 +301,7 @@ def test_only_the_texts_of_what_was_replaced_are_analysed_again(
 
 
 def test_words_of_what_is_gone_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(catalog_search, "_STALE_TERMS", 50)
+    monkeypatch.setattr(catalog_search, "_STALE_WORDS", 50)
     search = search_over(TOOLS)
     for number in range(100):
         search.replace("tool", "new", [tool("new", f"word{number}x{letter}") for letter in "abcdefghij"])

@@ -22,7 +22,22 @@ from desktop.catalog_entries import (
 from desktop.host.catalog_search import CatalogSearch
 from desktop.tool_names import native_name
 
-WORDS = ["list", "teams", "search", "Issues", "größe", "検索", "文件", "v2Beta", "tool", "\u202e", "\x00", "__", "."]
+WORDS = [
+    "list",
+    "teams",
+    "search",
+    "Issues",
+    "größe",
+    "検索",
+    "文件",
+    "v2Beta",
+    "tool",
+    "\u202e",
+    "\x00",
+    "\x1f",
+    "__",
+    ".",
+]
 TEXTS = st.lists(st.sampled_from(WORDS) | st.text(max_size=6), max_size=5).map(" ".join)
 NAMES = TEXTS.filter(bool) | st.from_regex(r"[a-z]{1,5}_[a-z]{1,5}", fullmatch=True)
 SERVERS = st.sampled_from(["a", "b", "linear", "list"])
@@ -83,6 +98,25 @@ def test_any_query_of_any_catalog_has_one_answer_whatever_the_order_of_the_entri
     assert [each.score for each in ranked] == sorted((each.score for each in ranked), reverse=True)
     assert all(each.matched for each in ranked)
     assert not any(math.isnan(each.score) for each in ranked)
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    CATALOGS,
+    CATALOGS,
+    TEXTS | st.text(max_size=30),
+    st.sampled_from(["tool", "resource", "template", "prompt"]),
+    SERVERS,
+)
+def test_a_part_that_changed_alone_is_found_as_if_all_had_been_analysed_anew(
+    entries: list[CatalogEntry], others: list[CatalogEntry], query: str, kind: Kind, server: str
+) -> None:
+    search = search_over(entries)
+    search.rank(query, limit=50)
+    changed = [each for each in others if (each.kind, each.server) == (kind, server)]
+    search.replace(kind, server, changed)
+    rest = [each for each in entries if (each.kind, each.server) != (kind, server)]
+    assert search.rank(query, limit=50) == search_over([*rest, *changed]).rank(query, limit=50)
 
 
 @settings(max_examples=20, deadline=None)
