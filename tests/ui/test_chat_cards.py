@@ -493,7 +493,8 @@ async def test_never_is_behind_more() -> None:
     waiting = await asked()
     click(waiting.card, "More decisions")
     [menu] = [each for each in waiting.card.findChildren(QMenu) if each.isVisible()]
-    menu.actions()[0].trigger()
+    assert [each.text() for each in menu.actions()][1:] == ["Never allow this tool"]
+    menu.actions()[1].trigger()
     assert await waiting.decided() == "never"
 
 

@@ -19,9 +19,11 @@ from desktop.assistant.conversation import Choice, Form
 class PersonAnswers(QObject):
     """Signals:
     waiting_changed: A question came, or one was answered or cancelled.
+    server_allowed(str): The person allows all tools that a server has now, for good.
     """
 
     waiting_changed = Signal()
+    server_allowed = Signal(str)
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -59,6 +61,13 @@ class PersonAnswers(QObject):
     def answer_approval(self, request: ApprovalRequest, decision: Decision) -> None:
         """Decides; without effect on what is no longer asked."""
         self._resolve(id(request), decision)
+
+    def allow_server(self, request: ApprovalRequest) -> None:
+        """Allows a call, and for good all tools that its server has now."""
+        if id(request) not in self._approvals:  # it is asked no more
+            return
+        self.server_allowed.emit(request.tool.server)
+        self.answer_approval(request, "once")
 
     def answer_choice(self, part_id: str, index: int | None) -> None:
         self._resolve(part_id, index)

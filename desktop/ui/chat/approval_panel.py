@@ -127,6 +127,10 @@ class ApprovalPanel(QWidget):
             row.addWidget(button)
         more = flat_button("more", self.tr("More decisions"))
         menu = QMenu(more)
+        if not changed:
+            server = visible_line(self.request.tool.server, 40)
+            allow_all = self.tr("Always allow all tools that {server} has now").format(server=server)
+            menu.addAction(allow_all, lambda: self._answers.allow_server(self.request))
         menu.addAction(self.tr("Never allow this tool"), lambda: self.decide("never"))
         more.clicked.connect(lambda: menu.popup(more.mapToGlobal(more.rect().bottomLeft())))
         row.addWidget(more)

@@ -14,6 +14,7 @@ from PySide6.QtWidgets import QApplication, QFrame, QHBoxLayout, QStackedWidget,
 
 from desktop.assistant.conversation import Choice, Conversation, Form, Notice, ToolCall
 from desktop.assistant.events import MessageStarted, PartAdded, ToolsActivated, TurnEvent, TurnFinished
+from desktop.catalog_entries import ToolDefinition
 from desktop.errors import Diagnostic
 from desktop.ui import model_menu, tasks, theme
 from desktop.ui.chat.answers import PersonAnswers
@@ -123,6 +124,7 @@ class ChatPane(QWidget):
         self.setAutoFillBackground(True)
 
         answers.waiting_changed.connect(self._waiting_changed)
+        answers.server_allowed.connect(self._allow_server)
         core.settings.changed.connect(lambda _: self._show_model())
         self._show_model()
         self._show_conversation()
@@ -334,6 +336,11 @@ class ChatPane(QWidget):
     def _server_state_changed(self, _name: str) -> None:
         if not self._conversation.messages:
             self._show_state()
+
+    def _allow_server(self, server: str) -> None:
+        entries = self._core.catalog.entries()
+        tools = [each for each in entries if isinstance(each, ToolDefinition) and each.server == server]
+        self._core.approvals.allow_server(server, tools)
 
     def _waiting_changed(self) -> None:
         self._keep_focus()
