@@ -12,7 +12,7 @@ import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QAccessible
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QCheckBox, QFileDialog, QLineEdit, QWidget
+from PySide6.QtWidgets import QCheckBox, QCommandLinkButton, QFileDialog, QLineEdit, QWidget
 
 from desktop.core import Core
 from desktop.host.config_import import read_source
@@ -88,10 +88,11 @@ async def test_found_files_are_offered_and_one_is_taken_over(
     dialog, task = await wizard(core, window)
     await until(lambda: "Cursor: 3 servers" in seen(dialog))
     assert "LM Studio: 2 servers" in seen(dialog)
-    assert str(home / ".cursor" / "mcp.json") in seen(dialog)
+    [cursor] = [each for each in dialog.findChildren(QCommandLinkButton) if each.text().startswith("Cursor")]
+    assert cursor.description() == str(home / ".cursor" / "mcp.json")
     click(dialog, "LM Studio: 2 servers")
     await until(lambda: rows(dialog))
-    assert "Program on this computer · 2 arguments" in seen(dialog)
+    assert "Program on this computer · arguments: 2" in seen(dialog)
     assert "canary" not in seen(dialog)
     assert str(marker) not in seen(dialog)
     click(dialog, "Back")

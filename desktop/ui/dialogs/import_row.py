@@ -183,13 +183,13 @@ def _summary(entry: Entry) -> str:
     if "command" in entry:
         parts = [tr("Program on this computer")]
         if entry.get("args"):
-            parts.append(tr("{n} arguments").format(n=len(entry["args"])))
+            parts.append(tr("arguments: {n}").format(n=len(entry["args"])))
         if entry.get("env"):
-            parts.append(tr("{n} variables").format(n=len(entry["env"])))
+            parts.append(tr("variables: {n}").format(n=len(entry["env"])))
     else:
         parts = [tr("Server at an address")]
         if entry.get("headers"):
-            parts.append(tr("{n} headers").format(n=len(entry["headers"])))
+            parts.append(tr("headers: {n}").format(n=len(entry["headers"])))
     if entry.get("disabled") or entry.get("enabled") is False:
         parts.append(tr("disabled"))
     return " · ".join(parts)

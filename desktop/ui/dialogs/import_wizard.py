@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
+    QCommandLinkButton,
     QDialog,
     QDialogButtonBox,
     QFileDialog,
@@ -112,20 +113,17 @@ class ImportWizard(QDialog):
         )
         buttons: list[QPushButton] = []
         for source in found:
-            button = QPushButton(self.tr("{program}: {n} servers").format(program=source.program, n=source.count))
-            button.clicked.connect(lambda _=False, source=source: tasks.start(self._open(source), on_error=self))
-            buttons.append(button)
-            self._places_layout.addWidget(button)
-            self._places_layout.addWidget(PlainLabel(visible_line(str(source.file), 400), tone="muted"))
-        choose = QPushButton(self.tr("Choose a file…"))
-        choose.clicked.connect(self._choose_file)
-        buttons.append(choose)
-        self._places_layout.addSpacing(theme.SPACING)
-        self._places_layout.addWidget(choose)
-        self._places_layout.addStretch(1)
+            title = self.tr("{program}: {n} servers").format(program=source.program, n=source.count)
+            buttons.append(QCommandLinkButton(title, visible_line(str(source.file), 400).replace("&", "&&")))
+            buttons[-1].clicked.connect(lambda _=False, source=source: tasks.start(self._open(source), on_error=self))
+        buttons.append(QPushButton(self.tr("Choose a file…")))
+        buttons[-1].clicked.connect(self._choose_file)
         for button in buttons:
             button.setAutoDefault(False)
-        buttons[0].setFocus()
+            self._places_layout.addWidget(button)
+        self._places_layout.addStretch(1)
+        if self._pages.currentIndex() == 0:
+            buttons[0].setFocus()
 
     def _choose_file(self) -> None:
         dialog = QFileDialog(self, self.tr("Choose a file with servers"), str(Path.home()))

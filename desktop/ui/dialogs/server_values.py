@@ -51,8 +51,9 @@ class ServerValues(QWidget):
 
     def set_values(self, values: Mapping[str, str], asked: Mapping[str, str] | None = None) -> None:
         """`asked` are secrets that have to be entered, with what is said of them; untrusted text."""
-        for row in list(self._rows):
-            self._remove(row)
+        for row in self._rows:
+            self._discard(row)
+        self._rows = []
         for field in self._asked.values():
             self._discard(field)
         self._asked = {}
