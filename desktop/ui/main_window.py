@@ -71,6 +71,7 @@ class MainWindow(QMainWindow):
         self.servers.layout().insertWidget(0, FolderBar(core, self.folders))  # type: ignore[attr-defined]  # it is a box
         self.setAcceptDrops(True)
         self.catalog = CatalogPanel(core)
+        self.catalog.attach_requested.connect(self.chat.attach_entry)
         self.panels = QTabWidget()
         self.panels.setDocumentMode(True)
         self.panels.setTabBarAutoHide(True)  # a panel says itself what it is

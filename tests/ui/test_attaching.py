@@ -10,7 +10,7 @@ import pytest
 from PySide6.QtCore import QMimeData, Qt, QUrl
 from PySide6.QtGui import QImage
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QPlainTextEdit
+from PySide6.QtWidgets import QApplication, QPlainTextEdit, QToolButton
 
 from desktop.assistant.attachments import FileSource, ResourceSource
 from desktop.assistant.conversation import Attachment, Message, Notice, Text, ToolOutput
@@ -21,6 +21,7 @@ from desktop.ui.chat.attachment_card import AttachmentCard
 from desktop.ui.chat.chat_pane import ChatPane
 from desktop.ui.chat.composer import MOST_ATTACHED, Composer
 from desktop.ui.dialogs.template_form import TemplateForm
+from desktop.ui.main_window import MainWindow
 from tests.servers.running import friendly, http_server
 from tests.ui.person import button, click, opened, seen, until, write_servers
 
@@ -240,3 +241,20 @@ async def test_what_failed_of_the_model_is_sent_again_with_its_attachments(alone
     await until(lambda: len(conversation.messages) > 2)
     assert conversation.messages[2].parts == [attachment, Text("What is it?")]
     assert alone.composer.text == "meanwhile"
+
+
+async def test_the_catalog_attaches_to_the_message_that_is_being_written(core: Core) -> None:
+    async with http_server(friendly()) as url:
+        write_servers(core.servers_file, docs={"url": url})
+        window = MainWindow(core, core.approvals._approver)  # type: ignore[arg-type]  # the fixture's `PersonAnswers`
+        window.show()
+        await core.start()
+        window.panels.setCurrentWidget(window.catalog)
+        await core.catalog.refresh("docs")
+        window.catalog.search_box.setText("notes://today")
+        await until(lambda: "Attach" in seen(window.catalog.details))
+        click(window.catalog.details, "Attach")
+        [composer] = window.chat.findChildren(Composer)
+        assert [each.content for each in composer.draft.attached] == [ResourceSource("docs", "notes://today", "today")]
+        await until(lambda: "Remove today" in [each.accessibleName() for each in composer.findChildren(QToolButton)])
+        window.close()

@@ -18,6 +18,7 @@ from desktop.host.server_lists import Freshness
 from desktop.ui.dialogs.run_tool import RunToolDialog
 from desktop.ui.panels.catalog_details import EntryDetails
 from desktop.ui.panels.catalog_panel import CatalogPanel
+from desktop.ui.panels.catalog_rows import found_in, identifier
 from tests.servers.running import friendly, http_server
 from tests.ui.person import click, opened, seen, until, write_servers
 
@@ -108,6 +109,55 @@ async def test_details_show_parameters_claims_and_the_schema_and_copy_the_identi
         assert QGuiApplication.clipboard().text() == "docs.forget"
         click(panel.details, "Show the schema")
         assert '"required": [' in seen(panel.details)
+
+
+async def test_details_say_by_which_words_and_fields_an_entry_was_found(core: Core) -> None:
+    async with http_server(friendly()) as url:
+        panel = await panel_with(core, docs={"url": url})
+        await core.catalog.refresh("docs")
+        await until(lambda: "forget" in names(panel))
+        await types(panel, "forget entries")
+        await until(lambda: "Found by “forget” (name), “entries” (description)" in seen(panel.details))
+        await types(panel, "docs.forget")
+        panel.search_box.clear()
+        await types(panel, "docs.forget")
+        await until(lambda: "Found by its identifier" in seen(panel.details))
+        panel.search_box.clear()
+        await until(lambda: "Found by" not in seen(panel.details))
+
+
+@pytest.mark.parametrize(
+    ("name", "reasons", "words"),
+    [
+        ("list_open_invoices", ["invoice: name, description", "open: name"], ["open", "invoices"]),
+        ("listOpenInvoices", ["opened: name"], ["Open"]),
+        ("List HTTP requests", ["http: title", "requesting: name"], ["HTTP", "requests"]),
+        ("list", ["identifier"], []),
+        ("list", ["meaning"], []),
+        ("inventory", ["inv: name"], ["inventory"]),
+        ("naïve_plan", ["naïve: name"], ["naïve"]),
+        ("list", [], []),
+    ],
+)
+def test_the_words_of_a_name_that_were_searched_are_marked(name: str, reasons: list[str], words: list[str]) -> None:
+    assert [name[start:end] for start, end in found_in(name, reasons)] == words
+
+
+async def test_a_resource_is_attached_from_its_details_and_a_template_too(core: Core) -> None:
+    async with http_server(friendly()) as url:
+        panel = await panel_with(core, docs={"url": url})
+        attached: list[str] = []
+        panel.attach_requested.connect(lambda entry: attached.append(identifier(entry)))
+        await core.catalog.refresh("docs")
+        await until(lambda: "today" in names(panel))
+        await types(panel, "notes://today")
+        await until(lambda: "Attach" in seen(panel.details))
+        click(panel.details, "Attach")
+        panel.search_box.clear()
+        await types(panel, "cities://{country}/{city}")
+        await until(lambda: "Attach…" in seen(panel.details))
+        click(panel.details, "Attach…")
+        assert attached == ["notes://today", "cities://{country}/{city}"]
 
 
 async def test_arrows_in_the_search_box_move_in_the_list_and_enter_goes_to_the_details(core: Core) -> None:

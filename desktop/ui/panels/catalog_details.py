@@ -6,7 +6,7 @@ All of it is a server's own text: shown plain, with nothing hidden in it, and bo
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QDateTime, QLocale, Qt, Signal
@@ -37,13 +37,15 @@ _LONGEST_NAME = 120
 class EntryDetails(QScrollArea):
     """Signals:
     run_requested(object): A tool is to be run by hand.
+    attach_requested(object): A resource or a template is to be attached to the message that is being written.
     """
 
     run_requested = Signal(object)
+    attach_requested = Signal(object)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._shown: tuple[CatalogEntry, str] | None = None
+        self._shown: tuple[CatalogEntry, str, Sequence[str]] | None = None
         self._layout = QVBoxLayout()
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setWidgetResizable(True)
@@ -52,11 +54,12 @@ class EntryDetails(QScrollArea):
         self.viewport().setAutoFillBackground(False)
         SlimScrollBars(self)
 
-    def show_entry(self, entry: CatalogEntry, freshness: Freshness) -> None:
+    def show_entry(self, entry: CatalogEntry, freshness: Freshness, reasons: Sequence[str] = ()) -> None:
+        """`reasons` as in `SearchResult`: why it was found."""
         age = _age(freshness)
-        if self._shown is not None and entry is self._shown[0] and age == self._shown[1]:
+        if self._shown is not None and entry is self._shown[0] and (age, reasons) == self._shown[1:]:
             return
-        self._shown = entry, age
+        self._shown = entry, age, reasons
         page = QWidget()
         self._layout = QVBoxLayout(page)
         self._layout.setContentsMargins(0, theme.SPACING, theme.SPACING, 0)
@@ -74,6 +77,8 @@ class EntryDetails(QScrollArea):
         )
         self._layout.addWidget(ElidedLabel(kind, tone="muted"))
         self._add(age, tone="muted")
+        if reasons:
+            self._add(self.tr("Found by {reasons}").format(reasons=", ".join(map(_reason, reasons))), tone="muted")
         description = visible(entry.description[:_LONGEST_DESCRIPTION]).strip()
         self._add(description + ("…" if len(entry.description) > _LONGEST_DESCRIPTION else ""))
         match entry:
@@ -83,9 +88,11 @@ class EntryDetails(QScrollArea):
                 self._add_fact(self.tr("MIME type"), visible_line(entry.mime_type))
                 size = QLocale().formattedDataSize(entry.size) if entry.size is not None else ""
                 self._add_fact(self.tr("Size"), size)
+                self._add_attach(entry)
             case TemplateEntry():
                 self._add_fact(self.tr("MIME type"), visible_line(entry.mime_type))
                 self._add_list(self.tr("Variables"), [visible_line(each, _LONGEST_NAME) for each in entry.variables])
+                self._add_attach(entry)
             case PromptEntry():
                 self._add_list(
                     self.tr("Arguments"),
@@ -112,11 +119,18 @@ class EntryDetails(QScrollArea):
             self._add(self.tr("The tool takes no arguments."), tone="muted")
         if said := claims(tool):
             self._add_fact(self.tr("The server says"), ", ".join(said))
-        run = PrimaryButton(self.tr("Run…"))
-        run.setAutoDefault(False)
-        run.clicked.connect(lambda: self.run_requested.emit(tool))
-        self._layout.addWidget(run, 0, Qt.AlignmentFlag.AlignLeading)
+        self._add_button(self.tr("Run…"), lambda: self.run_requested.emit(tool))
         self._layout.addWidget(_Schema(tool.input_schema), 0)
+
+    def _add_attach(self, entry: ResourceEntry | TemplateEntry) -> None:
+        text = self.tr("Attach…") if isinstance(entry, TemplateEntry) else self.tr("Attach")
+        self._add_button(text, lambda: self.attach_requested.emit(entry))
+
+    def _add_button(self, text: str, press: Callable[[], None]) -> None:
+        button = PrimaryButton(text)
+        button.setAutoDefault(False)
+        button.clicked.connect(press)
+        self._layout.addWidget(button, 0, Qt.AlignmentFlag.AlignLeading)
 
     def _add(self, text: str, *, tone: str = "", bold: bool = False) -> None:
         if text:
@@ -131,6 +145,24 @@ class EntryDetails(QScrollArea):
             self._add(heading, bold=True)
             shown = [*lines[:_MOST_PARAMETERS], *(["…"] if len(lines) > _MOST_PARAMETERS else [])]
             self._add("\n".join(shown))
+
+
+def _reason(reason: str) -> str:
+    """One of `SearchResult.reasons` in the person's words."""
+    if reason == "identifier":
+        return tr("its identifier")
+    if reason == "meaning":
+        return tr("its meaning")
+    word, _, fields = reason.partition(": ")
+    names = {
+        "name": tr("name"),
+        "title": tr("title"),
+        "server": tr("server"),
+        "description": tr("description"),
+        "parameters": tr("parameters"),
+    }
+    places = ", ".join(names.get(field, field) for field in fields.split(", "))
+    return tr("“{word}” ({places})").format(word=visible_line(word, 60), places=places)
 
 
 def _age(freshness: Freshness) -> str:

@@ -9,8 +9,8 @@ import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
-from PySide6.QtCore import QCoreApplication, QEvent, QModelIndex, QObject, Qt, Signal
-from PySide6.QtGui import QAction, QKeyEvent, QKeySequence
+from PySide6.QtCore import QCoreApplication, QEvent, QModelIndex, QObject, QPoint, Qt, Signal
+from PySide6.QtGui import QAction, QGuiApplication, QKeyEvent, QKeySequence
 from PySide6.QtWidgets import (
     QApplication,
     QComboBox,
@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
     QHBoxLayout,
     QLineEdit,
     QListView,
+    QMenu,
     QPushButton,
     QSizePolicy,
     QSplitter,
@@ -25,14 +26,22 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from desktop.catalog_entries import CatalogEntry, KindFilter, ToolDefinition
+from desktop.catalog_entries import (
+    CatalogEntry,
+    KindFilter,
+    PromptEntry,
+    ResourceEntry,
+    SearchResult,
+    TemplateEntry,
+    ToolDefinition,
+)
 from desktop.errors import AssistantError, Diagnostic
 from desktop.ui import messages, tasks, theme
 from desktop.ui.chat.widgets import SlimScrollBars, flat_button
 from desktop.ui.dialogs.run_tool import RunToolDialog
 from desktop.ui.labels import PlainLabel
 from desktop.ui.panels.catalog_details import EntryDetails
-from desktop.ui.panels.catalog_rows import CatalogDelegate, CatalogModel, ordered
+from desktop.ui.panels.catalog_rows import CatalogDelegate, CatalogModel, identifier, ordered
 from desktop.visible_text import visible_line
 
 if TYPE_CHECKING:
@@ -56,9 +65,11 @@ _MOVES = frozenset({Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_PageUp, Qt.Key.Ke
 class CatalogPanel(QWidget):
     """Signals:
     server_requested(str): What to do about a failed run is at a server, by name.
+    attach_requested(object): A resource or a template is to be attached to the message that is being written.
     """
 
     server_requested = Signal(str)
+    attach_requested = Signal(object)
 
     def __init__(self, core: Core, parent: QWidget | None = None) -> None:
         """Must be made while the event loop runs; shows the catalog once `core` is ready."""
@@ -120,6 +131,8 @@ class CatalogPanel(QWidget):
         self.view.setAccessibleName(self.tr("Catalog"))
         self.view.viewport().setAutoFillBackground(False)
         SlimScrollBars(self.view)
+        self.view.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+        self.view.customContextMenuRequested.connect(self._open_menu)
         self.view.activated.connect(self._go_to_details)
         self.view.selectionModel().currentChanged.connect(self._show_details)
         self._nothing = PlainLabel(self.tr("Starting…"), tone="muted")
@@ -127,6 +140,7 @@ class CatalogPanel(QWidget):
         self.details = EntryDetails()
         self.details.hide()
         self.details.run_requested.connect(self._run_tool)
+        self.details.attach_requested.connect(self.attach_requested)
         parts = QSplitter(Qt.Orientation.Vertical)
         parts.setChildrenCollapsible(False)
         parts.addWidget(self.view)
@@ -217,19 +231,18 @@ class CatalogPanel(QWidget):
             await catalog.load_kept()
             known = catalog.entries()
             offered = await asyncio.to_thread(_offered, known, kind, self._server)
-            found: Sequence[CatalogEntry]
             if query:
-                result = await catalog.search_known(query, kind=kind, server=self._server, limit=_MOST_FOUND)
-                found = result.candidates
+                found = await catalog.search_known(query, kind=kind, server=self._server, limit=_MOST_FOUND)
             else:
-                found = await asyncio.to_thread(ordered, offered)
+                found = SearchResult(tuple(await asyncio.to_thread(ordered, offered)))
             if wanted == self._wanted:
                 self._show(found, query, len(offered), anything=bool(known))
                 return
 
-    def _show(self, found: Sequence[CatalogEntry], query: str, offered: int, *, anything: bool) -> None:
+    def _show(self, result: SearchResult, query: str, offered: int, *, anything: bool) -> None:
+        found = result.candidates
         chosen = self.model.entry(self.view.currentIndex())
-        self.model.show_entries(found)
+        self.model.show_entries(found, result.reasons)
         index = self.model.index_of(chosen) if chosen is not None else QModelIndex()
         if not index.isValid() and query and found:
             index = self.model.index(0)
@@ -307,9 +320,29 @@ class CatalogPanel(QWidget):
     def _show_details(self, index: QModelIndex) -> None:
         entry = self.model.entry(index)
         if entry is not None:
-            self.details.show_entry(entry, self._core.catalog.freshness(entry.server, entry.kind))
+            freshness = self._core.catalog.freshness(entry.server, entry.kind)
+            self.details.show_entry(entry, freshness, self.model.reasons(index))
             self.details.show()
             self.view.scrollTo(index)
+
+    def _open_menu(self, place: QPoint) -> None:
+        """What can be done with an entry, as in its details."""
+        entry = self.model.entry(self.view.indexAt(place))
+        if entry is None:
+            return
+        menu = QMenu(self)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        match entry:
+            case ToolDefinition():
+                menu.addAction(self.tr("&Run…")).triggered.connect(lambda: self._run_tool(entry))
+            case ResourceEntry() | TemplateEntry():
+                text = self.tr("&Attach…") if isinstance(entry, TemplateEntry) else self.tr("&Attach")
+                menu.addAction(text).triggered.connect(lambda: self.attach_requested.emit(entry))
+            case PromptEntry():
+                pass
+        copy = menu.addAction(self.tr("&Copy identifier"))
+        copy.triggered.connect(lambda: QGuiApplication.clipboard().setText(identifier(entry)))
+        menu.popup(self.view.viewport().mapToGlobal(place))
 
     def _run_tool(self, tool: ToolDefinition) -> None:
         dialog = RunToolDialog(self._core, tool, self.window())

@@ -5,6 +5,7 @@ Used by ``catalog_panel.py`` and ``catalog_details.py``. A row costs nothing unt
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,6 +21,8 @@ from desktop.visible_text import visible_line
 
 _Index = QModelIndex | QPersistentModelIndex
 _LONGEST = 300
+#: A word of a name in any style: ``list_open_items``, ``listOpenItems``.
+_WORD = re.compile(r"[A-Z]?[^\W\d_A-Z]+|[^\W\d_a-z]+|\d+")
 _ICONS: dict[Kind, str] = {"tool": "tool", "resource": "resource", "template": "file", "prompt": "prompt"}
 #: The order of kinds where entries are not ranked.
 _ORDER: dict[Kind, int] = {"tool": 0, "resource": 1, "template": 2, "prompt": 3}
@@ -62,20 +65,37 @@ def ordered(entries: Sequence[CatalogEntry]) -> list[CatalogEntry]:
     return sorted(entries, key=lambda each: (each.server, _ORDER[each.kind], each.name.casefold(), each.name))
 
 
+def found_in(name: str, reasons: Sequence[str]) -> list[tuple[int, int]]:
+    """The words of a name, as ranges, for which it was found (`SearchResult.reasons`).
+
+    Told by how they begin, since the search knows a word in more forms than it says.
+    """
+    searched = [word.casefold() for word, _, fields in (reason.partition(": ") for reason in reasons) if fields]
+    beginnings = tuple(word[: max(4, len(word) - 3)] for word in searched)
+    return [found.span() for found in _WORD.finditer(name) if beginnings and found[0].casefold().startswith(beginnings)]
+
+
 class CatalogModel(QAbstractListModel):
     """Entries, each a row, in the order they were given."""
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._entries: Sequence[CatalogEntry] = ()
+        self._reasons: Sequence[Sequence[str]] = ()
 
-    def show_entries(self, entries: Sequence[CatalogEntry]) -> None:
+    def show_entries(self, entries: Sequence[CatalogEntry], reasons: Sequence[Sequence[str]] = ()) -> None:
+        """`reasons` as in `SearchResult`, one an entry, or none at all."""
         self.beginResetModel()
         self._entries = entries
+        self._reasons = reasons
         self.endResetModel()
 
     def entry(self, index: _Index) -> CatalogEntry | None:
         return self._entries[index.row()] if index.isValid() else None
+
+    def reasons(self, index: _Index) -> Sequence[str]:
+        """Why an entry was found."""
+        return self._reasons[index.row()] if index.isValid() and index.row() < len(self._reasons) else ()
 
     def index_of(self, wanted: CatalogEntry) -> QModelIndex:
         """Where an entry is now; an invalid index where it isn't."""
@@ -131,8 +151,13 @@ class CatalogDelegate(QStyledItemDelegate):
         lower = upper.translated(0, upper.height())
         leading = QStyle.visualAlignment(direction, Qt.AlignmentFlag.AlignLeft)
         painter.setPen(palette.color(QPalette.ColorRole.WindowText))
+        name = label(entry)
         list_rows.draw_line(
-            painter, QStyle.visualRect(direction, inner, upper), leading | Qt.AlignmentFlag.AlignBottom, label(entry)
+            painter,
+            QStyle.visualRect(direction, inner, upper),
+            leading | Qt.AlignmentFlag.AlignBottom,
+            name,
+            found_in(name, model.reasons(index)),
         )
         painter.setPen(QColor(colors.muted))
         words = " · ".join(filter(None, (visible_line(entry.server), visible_line(entry.description, _LONGEST))))
