@@ -124,6 +124,20 @@ def read_entry(path: Path, name: str) -> Any:
         raise AssistantError("server_unknown", operation="configuration", server=name) from None
 
 
+def input_descriptions(path: Path) -> dict[str, str]:
+    """What VS Code's ``inputs`` say of what ``${input:ID}`` stands for, by the ID; of a file that can't be read nothing."""
+    try:
+        inputs: Any = _read(path).content.get("inputs")
+    except (FileNotFoundError, AssistantError):
+        return {}
+    listed = cast("list[Any]", inputs) if isinstance(inputs, list) else []
+    return {
+        each["id"]: each["description"]
+        for each in listed
+        if isinstance(each, JsonObject) and isinstance(each.get("id"), str) and isinstance(each.get("description"), str)
+    }
+
+
 def remove_server(path: Path, name: str) -> None:
     """Takes a definition out of the file. Raises AssistantError ``server_unknown`` and those of `add_server`."""
 

@@ -28,6 +28,7 @@ from desktop.visible_text import visible, visible_line
 #: The steps for each code of a failure, the one that is suggested first. Connecting again can't mend what is wrong with a
 #: definition; of what is not here nobody knows better than to try again and to look.
 _STEPS: dict[str, tuple[str, ...]] = {
+    "secret_missing": ("secrets", "edit", "log"),
     "runtime_missing": ("install", "reconnect", "edit"),
     "certificate_refused": ("certificates", "edit", "log"),
     **dict.fromkeys(
@@ -35,7 +36,6 @@ _STEPS: dict[str, tuple[str, ...]] = {
             "command_not_found",
             "configuration_invalid",
             "variable_missing",
-            "secret_missing",
             "secret_lookup_failed",
             "authentication_required",
             "permission_denied",
@@ -172,6 +172,7 @@ def _labels() -> dict[str, str]:
         "reconnect": tr("Reconnect"),
         "edit": tr("Edit"),
         "log": tr("Log"),
+        "secrets": tr("Enter it…"),
         "install": tr("How to install it"),
         "certificates": tr("Choose certificates…"),
         "file": tr("Open file"),

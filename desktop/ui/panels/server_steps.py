@@ -19,9 +19,10 @@ from desktop.host.runtimes import runtime_of
 from desktop.host.server_config import BUILTIN_NAME
 from desktop.host.server_references import keyring_name, secret_names
 from desktop.host.workspace import secret_name
-from desktop.ui import tasks
+from desktop.ui import error_box, tasks
 from desktop.ui.dialogs.confirmation import confirmed
 from desktop.ui.dialogs.log_dialog import LogDialog
+from desktop.ui.dialogs.secret_prompt import SecretPrompt
 from desktop.ui.dialogs.server_editor import ServerEditor
 from desktop.ui.messages import tr
 
@@ -47,6 +48,29 @@ class ServerSteps:
         with suppress(AssistantError):
             await connection.reconnect()
             await self._core.catalog.refresh(name)  # so that it says what it offers
+
+    async def enter_secrets(self, name: str) -> None:
+        """Asks once for each secret that a server refers to and the keyring doesn't have, keeps it there, and connects anew."""
+        connection = self._of_file(name)
+        definition = connection.definition
+        described = await asyncio.to_thread(servers_file.input_descriptions, self._file_of(connection))
+        places: dict[str, str] = {}
+        for value in (*definition.env.values(), *definition.headers.values()):
+            for secret in secret_names(value):
+                place = secret_name(definition.workspace, keyring_name(name, secret))
+                if await self._core.credentials.get(place) is None:
+                    places[secret] = place
+        if places:
+            asked = {secret: described.get(secret, "") for secret in places}
+            prompt = SecretPrompt(name, asked, self._parent.window())
+            if not await tasks.opened(prompt):
+                return
+            values = prompt.values()
+            kept = [await self._core.credentials.set(places[secret], value) for secret, value in values.items()]
+            if not all(kept):
+                error = AssistantError("credential_store_unavailable", operation="storage")
+                error_box.report(error, self._parent.window())
+        await self.reconnect(name)
 
     async def disconnect(self, name: str) -> None:
         """Leaves a server, or gives up connecting it, until it is needed again."""

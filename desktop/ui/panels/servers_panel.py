@@ -294,6 +294,7 @@ class ServersPanel(QWidget):
             "file": lambda: self.steps.show_file(name),
             "install": lambda: self.steps.show_installation(name),
             "certificates": lambda: self.steps.choose_certificates(name),
+            "secrets": lambda: self.steps.enter_secrets(name),
             "enable": lambda: self.steps.set_disabled(name, False),
             "disable": lambda: self.steps.set_disabled(name, True),
             "remove": lambda: self.steps.remove(name),
