@@ -151,7 +151,7 @@ async def mcp_tools(text: str, config: Path | None, workspace: Path | None) -> i
         conversation = Conversation()
         call = ToolCall("1", "mcp_tools", text)
         output = await core.assistant.mcp_tools.execute(call, conversation.id, core.assistant.toolbox(conversation))
-        print(output.text)
+        print(log.without_secrets(output.text))
         for image in output.images:
             print(f"[image {image.mime_type}, {len(image.data)} characters of base64]")
         return exit_codes.FAILED if output.diagnostic else exit_codes.DONE

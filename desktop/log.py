@@ -2,10 +2,13 @@
 are named by who handles them.
 
 Everything that is logged passes one formatter, tracebacks too, which replaces each registered secret and what looks like one.
+What is sent to a model loses the registered ones alone (`without_secrets`): a log may lose an innocent word, a conversation must
+not, since the model would work with what is left.
 """
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import re
@@ -29,23 +32,38 @@ _CLUES = ("bearer", "code=", "authorization", "key", "token", "secret", "passwor
 #: Libraries that log URLs, arguments or bodies at INFO and DEBUG.
 _TALKATIVE = ("asyncio", "httpcore", "httpx", "httpcore2", "httpx2", "mcp", "openai", "LiteLLM", "urllib3")
 
-_secrets: set[str] = set()
+#: Each as it is and in the forms in which texts quote it; whether it is certain to be a secret.
+_secrets: dict[str, bool] = {}
 
 
-def redact(secret: str) -> None:
-    """Keeps a secret out of everything that is logged from now on, as it is and as ``repr`` shows it."""
+def redact(secret: str, *, certain: bool = True) -> None:
+    """Keeps a secret out of everything that is logged from now on, as it is and as ``repr`` and JSON show it.
+
+    One that is `certain` is kept out of what models are sent, too.
+    """
     if len(secret) >= _SHORTEST_SECRET:
-        _secrets.update((secret, repr(secret)[1:-1]))
+        for form in (secret, repr(secret)[1:-1], json.dumps(secret)[1:-1]):
+            _secrets[form] = certain or _secrets.get(form, False)
 
 
 def redacted(text: str) -> str:
     """The text without the secrets that are registered, and without what looks like one."""
-    for secret in sorted(_secrets, key=len, reverse=True):
-        text = text.replace(secret, "[redacted]")
+    text = _without(text, list(_secrets))
     lower = text.lower()
     if not any(clue in lower for clue in _CLUES):
         return text
     return _LOOKS_SECRET.sub(r"\1[redacted]", text)
+
+
+def without_secrets(text: str) -> str:
+    """The text without what is certain to be a secret: the person's keys, what the keyring holds, what a server was given."""
+    return _without(text, [secret for secret, certain in list(_secrets.items()) if certain])
+
+
+def _without(text: str, secrets: list[str]) -> str:
+    for secret in sorted(secrets, key=len, reverse=True):
+        text = text.replace(secret, "[redacted]")
+    return text
 
 
 def start(folder: Path) -> None:

@@ -18,7 +18,7 @@ def logger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[logging.
     """The root logger with Deskhand's handlers, put back as it was."""
     root = logging.getLogger()
     handlers, level = list(root.handlers), root.level
-    monkeypatch.setattr(log, "_secrets", set())
+    monkeypatch.setattr(log, "_secrets", {})
     log.start(tmp_path / "logs")
     yield root
     for handler in root.handlers[:]:
@@ -102,3 +102,14 @@ def test_the_command_line_shows_no_secret_either(
                 root.removeHandler(handler)
     caplog.clear()
     assert "deskhand: refused: [redacted]" in capsys.readouterr().err
+
+
+def test_a_model_is_sent_no_certain_secret_and_everything_else_as_it_is(logger: logging.Logger) -> None:
+    log.redact('sk-canary-"0123"')
+    log.redact("sk-canary", certain=True)
+    log.redact("perhaps-canary", certain=False)
+    text = 'It said sk-canary-"0123", "sk-canary-\\"0123\\"" and perhaps-canary; password=abcdefgh.'
+    assert log.without_secrets(text) == 'It said [redacted], "[redacted]" and perhaps-canary; password=abcdefgh.'
+    assert "canary" not in log.redacted(text)
+    log.redact("sk-canary", certain=False)  # certain it stays
+    assert log.without_secrets("sk-canary") == "[redacted]"

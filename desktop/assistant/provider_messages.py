@@ -2,6 +2,12 @@
 
 Used by ``litellm_model.py`` alone. The same conversation gives the same bytes each time, so that providers' prompt caches keep
 working. Not sent: reasoning, notices, and the questions Guide asked (their answers are in the calls that followed).
+
+Nor are the person's secrets that Deskhand knows: keys of models, what is in the keyring, what servers were given in variables and
+headers. A tool that prints its environment, or an error that quotes a header, would hand them to the provider, into whatever the
+model writes next, and to any server whose text talks the model into passing them on. The model needs none of them: servers get
+theirs from Deskhand. So they are masked here, in the one place that everything for a model passes; the person, whose they are,
+still sees results as they came.
 """
 
 from __future__ import annotations
@@ -16,6 +22,7 @@ from desktop.assistant import attachments, prompts
 from desktop.assistant.conversation import Attachment, Image, Message, Prompt, Text, ToolCall
 from desktop.assistant.language_model import ModelRequest, ToolSpec
 from desktop.assistant.schema_projection import Dialect, projected
+from desktop.log import without_secrets
 
 _LEGAL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _LEGAL_ID = re.compile(r"[A-Za-z0-9_-]{1,40}")
@@ -51,7 +58,11 @@ def to_tools(
     return [
         {
             "type": "function",
-            "function": {"name": each.name, "description": each.description, "parameters": _schema(each, dialect)},
+            "function": {
+                "name": each.name,
+                "description": without_secrets(each.description),
+                "parameters": _sendable(_schema(each, dialect)),
+            },
         }
         | ({"defer_loading": True} if each.name in deferred else {})
         for each in tools
@@ -88,7 +99,7 @@ def _schema(tool: ToolSpec, dialect: Dialect) -> dict[str, Any]:
 
 
 def _sendable(value: Any) -> Any:
-    """The value with whole characters: halves that came in two deltas are joined, a lone one becomes U+FFFD.
+    """The value without secrets and with whole characters: halves that came in two deltas are joined, a lone one becomes U+FFFD.
 
     Models send such as escapes of JSON; no request can hold one, so a single one would end the conversation for good.
     """
@@ -96,8 +107,8 @@ def _sendable(value: Any) -> Any:
         try:
             value.encode()
         except UnicodeEncodeError:
-            return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-        return value
+            value = value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        return without_secrets(value)
     if isinstance(value, dict):
         return {key: _sendable(each) for key, each in cast("dict[str, Any]", value).items()}
     if isinstance(value, list):

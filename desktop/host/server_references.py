@@ -123,21 +123,20 @@ async def resolve(
         }
     except Missing as missing:
         raise AssistantError.of(missing.diagnostic(server)) from None
-    for value in (
-        *secrets.values(),
-        *printed.values(),
-        *(value for key, value in resolved.items() if _is_secret(key, value)),
-    ):
-        redact(value)
-        redact(value.rpartition(" ")[2])  # of "Bearer …" the latter part
-        if password := _PASSWORD_IN_ADDRESS.search(value):
-            redact(password[1])
+    for value in (*secrets.values(), *printed.values()):
+        _redact(value, certain=True)
+    for key, value in resolved.items():
+        telling, unlikely = bool(_SECRET_KEY.search(key)), bool(_ORDINARY_VALUE.fullmatch(value))
+        if telling or not unlikely:  # many a secret has a name that doesn't tell, such as DATABASE_URL
+            _redact(value, certain=telling and not unlikely)
     return resolved
 
 
-def _is_secret(key: str, value: str) -> bool:
-    """Whether a value is kept out of logs: many a secret has a name that doesn't tell, such as DATABASE_URL."""
-    return bool(_SECRET_KEY.search(key)) or not _ORDINARY_VALUE.fullmatch(value)
+def _redact(value: str, *, certain: bool) -> None:
+    redact(value, certain=certain)
+    redact(value.rpartition(" ")[2], certain=certain)  # of "Bearer …" the latter part
+    if password := _PASSWORD_IN_ADDRESS.search(value):
+        redact(password[1])
 
 
 def expand(text: str, environ: Mapping[str, str]) -> str:

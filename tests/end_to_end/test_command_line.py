@@ -16,6 +16,7 @@ from desktop.paths import Paths
 from tests import real_servers
 from tests.end_to_end.programs import deskhand, environment, finds_and_calls, write_servers
 from tests.fakes.model_server import Answer, Call, ModelServer
+from tests.servers.running import hostile
 
 pytestmark = pytest.mark.anyio
 
@@ -96,6 +97,19 @@ async def test_without_a_terminal_calls_are_denied_and_the_model_can_read_it(tmp
     assert found.status == 0
     assert "The person did not allow this call" in server.requests[-1].results[-1]
     assert "grüße" not in found.output
+
+
+async def test_a_secret_that_a_tool_prints_is_masked_for_the_model(tmp_path: Path) -> None:
+    environment_ = {"API_TOKEN": "canary-'0123456789'", "MODE": "production"}
+    server = {"command": hostile()[0], "args": hostile()[1:], "env": environment_}
+    config = write_servers(tmp_path / "mcp.json", hostile=server)
+    async with ModelServer(finds_and_calls("environment", "hostile.environment", {})) as model_server:
+        found = await deskhand("ask", "show it", *model(model_server), "--config", str(config), "--approve", "all")
+    assert found.status == 0
+    sent = json.dumps([each.body for each in model_server.requests], ensure_ascii=False)
+    assert "canary" not in sent + found.errors
+    assert '"API_TOKEN": "[redacted]"' in model_server.requests[-1].results[-1]
+    assert '"MODE": "production"' in model_server.requests[-1].results[-1]
 
 
 async def test_a_wrong_key_is_named_and_not_shown() -> None:

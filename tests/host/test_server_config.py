@@ -20,7 +20,7 @@ from desktop.errors import AssistantError
 from desktop.host.server_config import Configuration, ServerDefinition
 from desktop.host.server_references import keyring_name, resolve
 from desktop.host.servers_file import add_server, read_configuration, remove_server, set_disabled
-from desktop.log import redacted
+from desktop.log import redacted, without_secrets
 
 SECRET = "s3cr3t-value"
 
@@ -374,6 +374,28 @@ async def test_no_log_shows_a_value_that_may_be_secret_whatever_its_name(
 
     await resolve("a", {name: value}, secret, {})
     assert redacted(written) == logged
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("name", "value", "text", "sent"),
+    [
+        ("Authorization", "Bearer canary-4-4444", "it got canary-4-4444", "it got [redacted]"),
+        ("API_KEY", "${keyring:key}", "it got canaryofthekeyring", "it got [redacted]"),
+        ("URL", "postgres://user:pw-canary-5@host/db", "pw-canary-5", "[redacted]"),
+        ("MAX_TOKENS", "10000000", "of 10000000", "of 10000000"),
+        ("PASS_THROUGH", "everything", "everything", "everything"),
+        ("GREETING", "Hello, wonderful!", "Hello, wonderful!", "Hello, wonderful!"),
+    ],
+)
+async def test_a_model_is_sent_no_secret_of_a_server_and_no_holes_elsewhere(
+    name: str, value: str, text: str, sent: str
+) -> None:
+    async def secret(_name: str) -> str | None:
+        return "canaryofthekeyring"
+
+    await resolve("a", {name: value}, secret, {})
+    assert without_secrets(text) == sent
 
 
 @pytest.mark.anyio

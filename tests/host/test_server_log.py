@@ -86,7 +86,7 @@ def test_hidden_characters_are_visible_and_colours_gone() -> None:
 
 
 def test_secrets_are_left_out_of_memory_and_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(own_log, "_secrets", set[str]())
+    monkeypatch.setattr(own_log, "_secrets", dict[str, bool]())
     own_log.redact("hunter2hunter2")
     log = ServerLog(tmp_path / "server.log")
     log.feed(b"started with hunter2hunter2\nAuthorization: Bearer abcdefghij\n")

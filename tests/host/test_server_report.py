@@ -19,7 +19,7 @@ FAILED = ServerState(
 
 
 def test_it_names_versions_state_failure_and_last_lines_and_no_value(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(own_log, "_secrets", set[str]())
+    monkeypatch.setattr(own_log, "_secrets", dict[str, bool]())
     own_log.redact("canary-of-the-keyring")
     log = ServerLog(None)
     log.feed(b"starting\ncan't use canary-of-the-keyring ``` in /x\n")
