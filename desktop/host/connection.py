@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any
 
 from mcp import MCPError
 from mcp.client.session import IncomingMessage
@@ -34,22 +33,20 @@ from mcp_types import (
     Tool,
     ToolListChangedNotification,
 )
-from pydantic import ValidationError
 
-from desktop.catalog_entries import Kind
-from desktop.errors import AssistantError, Diagnostic, Operation
+from desktop.errors import AssistantError
 from desktop.host.consent import Consent
-from desktop.host.diagnostics import known, server_words
 from desktop.host.exact_json import EXACT_META
-from desktop.host.large_messages import LARGE_META, LargeMessageReader
+from desktop.host.large_messages import LargeMessageReader
 from desktop.host.lifecycle import BACKOFF, SETTLED_AFTER, Lifecycle
 from desktop.host.list_changes import listen_for_list_changes
+from desktop.host.list_reading import ListReading
 from desktop.host.output_schema import OutputSchema
-from desktop.host.pages import all_pages
+from desktop.host.own_meta import OwnMeta
 from desktop.host.remembered import Remembered
+from desktop.host.requester import Requester
 from desktop.host.requests import Life, Progress, ProgressCallback
 from desktop.host.roots import Roots, tell_of_change
-from desktop.host.sdk_client import SdkClient
 from desktop.host.server_config import ServerDefinition
 from desktop.host.server_log import Level, ServerLog
 from desktop.host.server_questions import Desk, ServerQuestions
@@ -61,28 +58,9 @@ from desktop.signals import Signal
 
 _LONGEST_CALL = 3600.0
 """Seconds, however much progress a call reports."""
-#: A whole list may take this many times the limit of a page.
-_PAGES_TIME = 4
-_OWN_META = "deskhand/"
 _MISMATCH_META = "deskhand/schemaMismatch"
-_LARGEST_REDUCED = 2**20
-#: How often a request waits for a server that takes no more for now.
-_MOST_WAITS = 5
-_MOST_FAULTS_TOLD = 5
 #: The protocol's levels; those that are not here are worse than an error.
 _LEVELS: dict[str, Level] = {"debug": "debug", "info": "info", "notice": "info", "warning": "warning"}
-
-Answer = TypeVar("Answer")
-
-
-@dataclass(frozen=True, slots=True)
-class Keeping:
-    """How a list may be kept, of what its server says of all its pages."""
-
-    lifetime: float | None = None
-    """Seconds; None where the server doesn't say."""
-    on_disk: bool = True
-    """False where the list may not be whole."""
 
 
 class Connection:
@@ -120,11 +98,8 @@ class Connection:
         self.log = log
         self.list_changed: Signal[str] = Signal()
         self._longest_call = longest_call
-        self._read_large = read_large
-        self._large_tokens: set[object] = set()
+        self._own_meta = OwnMeta(read_large)
         self._output_schemas: dict[str, OutputSchema] = {}
-        self._warnings: dict[Kind, Diagnostic] = {}
-        self.keeping: dict[Kind, Keeping] = {}
         self._questions = ServerQuestions(definition.name, desk or Desk(), log)
         self._lifecycle = Lifecycle(
             definition,
@@ -135,7 +110,7 @@ class Connection:
                 definition,
                 log=log,
                 secret=secret,
-                read_large=self._receive_large if read_large else None,
+                read_large=self._own_meta.read_large,
                 spool_folder=spool_folder,
                 builtin=builtin,
             ),
@@ -146,7 +121,10 @@ class Connection:
             backoff=backoff,
             settled_after=settled_after,
         )
+        self._requester = Requester(definition, self._lifecycle, log)
+        self._lists = ListReading(definition, self._lifecycle, self._requester)
         self.state_changed = self._lifecycle.state_changed
+        self.keeping = self._lists.keeping
 
     @property
     def state(self) -> ServerState:
@@ -186,7 +164,7 @@ class Connection:
 
     async def list_tools(self) -> list[Tool]:
         """All tools that the definition's filters let through."""
-        tools: list[Tool] = await self._list(
+        tools: list[Tool] = await self._lists.read(
             "tool",
             lambda offered: offered.tools,
             lambda tool: tool.name,
@@ -199,13 +177,15 @@ class Connection:
         return tools
 
     async def list_resources(self) -> list[Resource]:
-        return await self._list("resource", lambda offered: offered.resources, lambda resource: str(resource.uri))
+        return await self._lists.read("resource", lambda offered: offered.resources, lambda resource: str(resource.uri))
 
     async def list_resource_templates(self) -> list[ResourceTemplate]:
-        return await self._list("template", lambda offered: offered.resources, lambda template: template.uri_template)
+        return await self._lists.read(
+            "template", lambda offered: offered.resources, lambda template: template.uri_template
+        )
 
     async def list_prompts(self) -> list[Prompt]:
-        return await self._list("prompt", lambda offered: offered.prompts, lambda prompt: prompt.name)
+        return await self._lists.read("prompt", lambda offered: offered.prompts, lambda prompt: prompt.name)
 
     async def call_tool(
         self, name: str, arguments: Mapping[str, Any], on_progress: ProgressCallback | None = None
@@ -220,9 +200,9 @@ class Connection:
         progress = Progress(limits, on_progress)
         with self._questions.call(limits):
             try:
-                result, exact_text = await self._ask(
+                result, exact_text = await self._requester.ask(
                     "call",
-                    lambda client: client.call(name, dict(arguments), progress.noticed, self._log_faults),
+                    lambda client: client.call(name, dict(arguments), progress.noticed, self._requester.log_faults),
                     limits,
                     lambda seconds: progress.report(0, None, f"The server takes the next request in {seconds} s."),
                 )
@@ -232,7 +212,7 @@ class Connection:
                 raise await self._questions.pages(error, error.__cause__.error.data) from error.__cause__
             finally:
                 progress.end()
-        large = self._keep_own_meta(result)
+        large = self._own_meta.keep(result)
         if exact_text is not None:
             result.meta = {**(result.meta or {}), EXACT_META: exact_text}
         schema = self._output_schemas.get(name)
@@ -243,9 +223,9 @@ class Connection:
         return result
 
     async def read_resource(self, uri: str) -> ReadResourceResult:
-        await self._require("read", lambda capabilities: capabilities.resources, "resources_unsupported")
-        result = await self._ask("read", lambda client: client.read(uri, self._log_faults))
-        self._keep_own_meta(result)
+        await self._requester.require("read", lambda capabilities: capabilities.resources, "resources_unsupported")
+        result = await self._requester.ask("read", lambda client: client.read(uri, self._requester.log_faults))
+        self._own_meta.keep(result)
         return result
 
     async def complete(
@@ -256,142 +236,25 @@ class Connection:
         context: Mapping[str, str] | None = None,
     ) -> Completion:
         """Values the server suggests for a template's variable or a prompt's argument, given those of others."""
-        await self._require("complete", lambda capabilities: capabilities.completions, "completions_unsupported")
+        await self._requester.require(
+            "complete", lambda capabilities: capabilities.completions, "completions_unsupported"
+        )
         argument = {"name": argument_name, "value": value}
-        result = await self._ask(
+        result = await self._requester.ask(
             "complete",
             lambda client: client.complete(reference, argument, dict(context) if context else None),
         )
         return result.completion
 
     async def get_prompt(self, name: str, arguments: Mapping[str, str] | None = None) -> GetPromptResult:
-        await self._require("prompt", lambda capabilities: capabilities.prompts, "prompts_unsupported")
-        return await self._ask("prompt", lambda client: client.prompt(name, dict(arguments or {}), self._log_faults))
-
-    async def _ask(
-        self,
-        operation: Operation,
-        send: Callable[[SdkClient], Coroutine[Any, Any, Answer]],
-        limits: Limits | None = None,
-        told_to_wait: Callable[[int], None] = lambda _: None,
-    ) -> Answer:
-        """Connects if need be and sends a request.
-
-        It is sent again where it had no effect: once to a server that had forgotten us, unless it is a call, and to one that
-        takes no more for now, after the seconds it asks for, as long as they are within the limits.
-        """
-        limits = limits or Limits(self.definition.request_time_limit, self.definition.request_time_limit)
-        forgotten = False
-        for attempt in range(1 + _MOST_WAITS):
-            life = await self._lifecycle.lively()
-            try:
-                return await life.request(operation, lambda client=life.client: send(client), limits)
-            except AssistantError as error:
-                self._log_cause(error)
-                code, seconds = error.diagnostic.code, error.diagnostic.values.get("seconds")
-                if code == "session_lost" and operation != "call" and not forgotten:
-                    forgotten = True
-                elif (
-                    code == "rate_limited"
-                    and isinstance(seconds, int)
-                    and attempt < _MOST_WAITS
-                    and seconds < limits.left()
-                ):
-                    self.log.append(f"The request is sent again in {seconds} s, as the server asks.")
-                    told_to_wait(seconds)
-                    await asyncio.sleep(seconds)
-                    limits.sign_of_life()
-                else:
-                    raise
-        raise AssertionError("the last attempt returns or raises")
-
-    def _log_cause(self, error: AssistantError) -> None:
-        """A diagnostic has no text of servers; the log may."""
-        cause = error.__cause__
-        if isinstance(cause, ValidationError):
-            self._log_faults(cause)
-        elif cause is not None and (words := server_words(cause)) is not None:
-            self.log.append(words, "message", "error")
-
-    def _log_faults(self, error: ValidationError) -> None:
-        """Notes where an answer is outside the protocol; not its values, which may be secret."""
-        self.log.extend(
-            f"outside the protocol: {'.'.join(map(str, fault['loc']))}: {fault['type']}"
-            for fault in error.errors(include_input=False, include_url=False)[:_MOST_FAULTS_TOLD]
-        )
-
-    async def _require(
-        self, operation: Operation, capability: Callable[[ServerCapabilities], object], code: str
-    ) -> None:
-        life = await self._lifecycle.lively()
-        if capability(life.client.server_capabilities) is None:
-            raise known(code, operation, self.definition.name)
-
-    async def _list(
-        self,
-        kind: Kind,
-        capability: Callable[[ServerCapabilities], object],
-        key: Callable[[Any], str],
-        wanted: Callable[[Any], bool] = lambda _: True,
-    ) -> list[Any]:
-        """What is wanted of all pages of a list, counted in the state. A server that doesn't offer the kind has none of it."""
-        limit = self.definition.request_time_limit
-        limits = Limits(limit, _PAGES_TIME * limit)
-        left_out = 0
-        lifetimes: list[float] = []
-
-        async def page(cursor: str | None) -> tuple[list[Any], str | None]:
-            nonlocal left_out
-            fetched = await self._ask("search", lambda client: client.page(kind, cursor), limits)
-            limits.sign_of_life()
-            left_out += fetched.left_out
-            if fetched.lifetime is not None:
-                lifetimes.append(fetched.lifetime)
-            return fetched.entries, fetched.next_cursor
-
-        life = await self._lifecycle.lively()
-        found: list[Any] = []
-        self._warnings.pop(kind, None)
-        if capability(life.client.server_capabilities) is not None:
-            listed, reason = await all_pages(page, key)
-            found = list(filter(wanted, listed))
-            if reason is None and left_out:
-                reason = f"{left_out} entries are outside the protocol"
-            if reason is not None:
-                self._warnings[kind] = known(
-                    "list_incomplete", "search", self.definition.name, reason=reason
-                ).diagnostic
-        self.keeping[kind] = Keeping(min(lifetimes, default=None), kind not in self._warnings)
-        if self.state.status == "connected":
-            counts = {**self.state.counts, kind: len(found)}
-            self._lifecycle.publish(replace(self.state, counts=counts, warnings=tuple(self._warnings.values())))
-        return found
+        await self._requester.require("prompt", lambda capabilities: capabilities.prompts, "prompts_unsupported")
+        told = self._requester.log_faults
+        return await self._requester.ask("prompt", lambda client: client.prompt(name, dict(arguments or {}), told))
 
     def _connected(self, life: Life, anew: bool) -> None:
         life.accompany(listen_for_list_changes(life.client, self._all_lists_changed))
         if anew:
             self._all_lists_changed()
-
-    async def _receive_large(self, file: Path) -> bytes:
-        """Hands a large message to its reader and notes the token of what was reduced, which no server can know."""
-        assert self._read_large is not None
-        message = await self._read_large(file)
-        if len(message) < _LARGEST_REDUCED:  # a larger one came back whole
-            meta = _at(json.loads(message), "result", "_meta", LARGE_META)
-            if meta is not None:
-                self._large_tokens.add(meta)
-        return message
-
-    def _keep_own_meta(self, result: CallToolResult | ReadResourceResult) -> bool:
-        """Takes out what a server put under Deskhand's own keys; whether the result was too large to come whole."""
-        meta = result.meta or {}
-        token = meta.get(LARGE_META)
-        large = isinstance(token, str) and token in self._large_tokens
-        self._large_tokens.discard(token if large else None)
-        if any(key.startswith(_OWN_META) for key in meta):
-            kept = {key: value for key, value in meta.items() if not key.startswith(_OWN_META)}
-            result.meta = {**kept, LARGE_META: token} if large else kept
-        return large
 
     async def _heard(self, message: IncomingMessage) -> None:
         """What the server says unasked, and what could not be understood."""
@@ -419,10 +282,3 @@ class Connection:
     def _all_lists_changed(self) -> None:
         for which in ("tools", "resources", "prompts"):
             self._list_changed(which)
-
-
-def _at(value: object, *keys: str) -> object:
-    """The value under nested keys, or None."""
-    for key in keys:
-        value = cast("dict[str, object]", value).get(key) if isinstance(value, dict) else None
-    return value

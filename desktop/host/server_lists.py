@@ -19,7 +19,8 @@ from mcp_types import Tool
 from desktop.catalog_entries import CatalogEntry, Kind, ToolDefinition
 from desktop.errors import AssistantError, Diagnostic
 from desktop.host.admission import Admitted, admit_prompts, admit_resources, admit_templates, admit_tools
-from desktop.host.connection import Connection, Keeping
+from desktop.host.connection import Connection
+from desktop.host.list_reading import Keeping
 from desktop.host.tool_cache import LIFETIME, ToolCache
 from desktop.signals import Signal
 

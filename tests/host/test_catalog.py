@@ -19,9 +19,9 @@ from desktop.catalog_entries import PromptEntry, ResourceEntry, TemplateEntry, T
 from desktop.errors import AssistantError, Diagnostic
 from desktop.host.builtin_server import builtin_server
 from desktop.host.catalog import ServerCatalog
-from desktop.host.connection import Keeping
 from desktop.host.consent import Consent
 from desktop.host.host import Host
+from desktop.host.list_reading import Keeping
 from desktop.host.server_config import Configuration, ServerDefinition
 from desktop.host.server_state import Failure, ServerState
 from desktop.paths import Paths

@@ -19,9 +19,9 @@ import pytest
 from desktop.errors import AssistantError
 from desktop.host.access import ServerAccess
 from desktop.host.catalog import ServerCatalog
-from desktop.host.connection import Keeping
 from desktop.host.consent import Consent
 from desktop.host.host import Host
+from desktop.host.list_reading import Keeping
 from desktop.host.server_config import Configuration, ServerDefinition
 from desktop.host.tool_cache import ToolCache
 from desktop.paths import Paths
