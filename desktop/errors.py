@@ -107,7 +107,10 @@ CATALOGUE: dict[str, tuple[str, str]] = {
         "The server did nothing: it takes the next request in {seconds} seconds.",
         "Wait that long, then ask again.",
     ),
-    "authentication_required": ("The server asks for a sign-in.", "Sign in from the servers panel."),
+    "authentication_required": (
+        "The server asks for a sign-in.",
+        "Deskhand can't sign in yet; where the server takes a token, give it as a header in the server's definition.",
+    ),
     "permission_denied": ("The server refused access.", "Check the credentials and what they allow."),
     "protocol_error": ("The server answered outside the protocol{reason}.", "See the server's log; tell its authors."),
     "protocol_unsupported": (
@@ -135,7 +138,6 @@ CATALOGUE: dict[str, tuple[str, str]] = {
     ),
     "tool_not_active": ("The tool is not active in this conversation.", "Activate it first."),
     "tool_name_taken": ("Another tool is active under the same name.", "Unload that one first."),
-    "tool_error": ("The tool reports an error.", ""),
     "arguments_invalid": ("The arguments are not valid{where}: {reason}.", "Correct the arguments and call again."),
     "usage": (
         "The arguments are not of one of the four forms.",

@@ -25,7 +25,7 @@ from mcp_types import (
 )
 from pydantic import ValidationError
 
-from desktop.errors import AssistantError, Diagnostic, Operation
+from desktop.errors import AssistantError, Diagnostic, Operation, os_reason
 from desktop.host.http_failure import HttpFailure
 from desktop.host.large_messages import LARGEST_MESSAGE, MESSAGE_NOT_READ, MESSAGE_TOO_LARGE, MIB
 
@@ -64,7 +64,7 @@ _LESS_TELLING: tuple[tuple[type[BaseException], str], ...] = (
     (OSError, "connection_failed"),
 )
 _UNKNOWN_OUTCOME_CODES = ("connection_failed", "server_exited", "timeout")
-_OTHERWISE: dict[Operation, str] = {"configuration": "configuration_invalid", "connect": "connection_failed"}
+_OTHERWISE: dict[Operation, str] = {"connect": "connection_failed"}
 
 
 def classify(exception: BaseException, operation: Operation, server: str | None) -> AssistantError:
@@ -88,8 +88,10 @@ def classify(exception: BaseException, operation: Operation, server: str | None)
             if isinstance(each, type_):
                 return known(code, operation, server)
         less_telling = less_telling or next((code for type_, code in _LESS_TELLING if isinstance(each, type_)), None)
-    code = less_telling or _OTHERWISE.get(operation, "operation_failed")
-    return known(code, operation, server)
+    if operation == "configuration":  # whatever was looked for there: it is the definition that names it
+        reason = next((os_reason(each) for each in _chain(exception) if isinstance(each, OSError)), "it can't be used")
+        return known("configuration_invalid", operation, server, reason=reason)
+    return known(less_telling or _OTHERWISE.get(operation, "operation_failed"), operation, server)
 
 
 def known(code: str, operation: Operation, server: str | None, **values: str | int) -> AssistantError:

@@ -190,7 +190,7 @@ def _sentences() -> dict[str, tuple[str, str, str]]:
         "authentication_required": (
             tr("Sign-in needed"),
             tr("The server asks for a sign-in."),
-            tr("Sign in from the servers panel."),
+            tr("Deskhand can't sign in yet. Where the server takes a token, edit it and give the token as a header."),
         ),
         "permission_denied": (
             tr("Access refused"),
@@ -235,7 +235,6 @@ def _sentences() -> dict[str, tuple[str, str, str]]:
             tr("Another tool is loaded under the same name."),
             tr("Unload that one first."),
         ),
-        "tool_error": (tr("The tool reports an error"), tr("The tool reports an error."), ""),
         "arguments_invalid": (
             tr("Arguments not valid"),
             tr("The arguments are not valid{where}: {reason}."),

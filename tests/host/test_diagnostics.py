@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import socket
 import ssl
 
 import httpx2
@@ -99,6 +101,42 @@ def test_a_context_that_was_hidden_is_not_looked_at() -> None:
     assert classify(error, "read", None).diagnostic.code == "timeout"
     error.__suppress_context__ = True
     assert classify(error, "read", None).diagnostic.code == "operation_failed"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        *map(OSError, (errno.ENOENT, errno.EACCES, errno.ENOTDIR, errno.ECONNREFUSED, errno.ECONNRESET), [SECRET] * 5),
+        socket.gaierror(socket.EAI_NONAME, SECRET),
+        ssl.SSLError(1, SECRET),
+        OSError(SECRET),
+    ],
+    ids=lambda error: f"{type(error).__name__}-{error.errno}",
+)
+def test_what_the_system_refused_is_the_connection_s_fault_or_the_definition_s(error: OSError) -> None:
+    expected: dict[Operation, str] = {"connect": "connection_failed", "configuration": "configuration_invalid"}
+    for operation, code in expected.items():
+        for raised in (error, caused(RuntimeError(SECRET), error), caused(httpx2.ConnectError(SECRET), error)):
+            found = classify(raised, operation, "files")
+            assert found.diagnostic.code == code
+            assert SECRET not in str(found)
+    assert classify(OSError(errno.ETIMEDOUT, SECRET), "connect", None).diagnostic.code == "timeout"
+
+
+def test_why_a_definition_can_t_be_used_is_said_in_words_of_ours() -> None:
+    found = classify(PermissionError(errno.EACCES, SECRET), "configuration", "files")
+    assert "The server's definition is not valid: there is no permission." in str(found)
+
+
+def test_more_telling_causes_come_first_and_a_known_error_before_all() -> None:
+    inner = AssistantError("secret_missing", operation="configuration", variable="TOKEN")
+    assert (
+        classify(caused(httpx2.ConnectError(SECRET), OSError(), inner), "connect", "a").diagnostic.code
+        == "secret_missing"
+    )
+    assert classify(caused(OSError(), httpx2.ReadError(SECRET), status(401)), "read", "a").diagnostic.code == (
+        "authentication_required"
+    )
 
 
 def test_an_exception_that_merely_looks_like_one_of_the_protocol_is_not_trusted() -> None:
