@@ -1,5 +1,6 @@
-"""Bundles of a server with its program (``.mcpb``, formerly ``.dxt``): what they say of themselves, and the entry for one. Used by
-the bundle dialog.
+"""Bundles of a server with its program (``.mcpb``, formerly ``.dxt``): what they say of themselves, and the entry for one.
+
+Used by the bundle dialog.
 
 A bundle is a ZIP file with a ``manifest.json``. Looking at one unpacks nothing; it is unpacked into a folder of its own in
 Deskhand's data (``bundle_archive``). What was looked at is what is unpacked: its hash is compared.

@@ -81,6 +81,13 @@ def add_server(path: Path, name: str, entry: dict[str, Any], *, replace: bool = 
     _edit(path, add)
 
 
+def check_new(path: Path, name: str, entry: dict[str, Any]) -> None:
+    """Raises what `add_server` would before it writes: for what has to be done first, and not in vain."""
+    _check(name, entry)
+    if name in read_entries(path):
+        raise AssistantError.of(Invalid("a server of that name exists").diagnostic(name))
+
+
 def add_servers(path: Path, entries: Mapping[str, dict[str, Any]], replaced: Mapping[str, Any]) -> None:
     """Writes several definitions, all or none. `replaced` are entries of the file, as they were seen, that new ones of the same
     name take the place of.
