@@ -14,6 +14,8 @@ from typing import Literal
 
 from desktop.errors import AssistantError, Diagnostic, os_reason
 from desktop.host.server_config import Configuration, ServerDefinition
+from desktop.host.server_entry import definition_of
+from desktop.host.server_references import Invalid
 from desktop.host.servers_file import read_configuration
 from desktop.host.trust import Trust
 from desktop.tool_names import fingerprint
@@ -112,7 +114,7 @@ class Workspace:
     def _look(self) -> tuple[Servers, dict[Path, Configuration]]:
         """What the files hold now, and as what each counts."""
         folder = self.folder
-        environ = os.environ if folder is None else {**os.environ, _VARIABLE: str(folder)}
+        environ = self._environ()
         own = self._read(self._own_file, environ, "")
         readable = {self._own_file: own}
         own = replace(own, faults=tuple(map(_as_folder_fault, own.faults)))
@@ -122,8 +124,7 @@ class Workspace:
                 theirs = Configuration(faults=(Diagnostic("folder_file_shared", "configuration"),))
             else:
                 theirs = readable[self.file] = self._read(self.file, environ, str(folder))
-        # A folder that may bring programs the person has not agreed to is no place to run others in.
-        place = self._default if folder is None or self.ignored is not None else folder
+        place = self._place
         named = {each.name for each in theirs.definitions}
         definitions = (
             *(_of_folder(each, str(folder)) for each in theirs.definitions),
@@ -139,6 +140,29 @@ class Workspace:
     def file_of(self, definition: ServerDefinition) -> Path:
         """The file that a server's definition stands in."""
         return self._own_file if definition.workspace is None or self.file is None else self.file
+
+    def owner_of(self, file: Path) -> str | None:
+        """The folder whose file of servers it is; None: the person's own, or another."""
+        return str(self.folder) if self.folder is not None and file == self.file and file != self._own_file else None
+
+    def checked(self, name: str, entry: object, file: Path) -> ServerDefinition:
+        """What an entry would be in one of the files that count, as it would run now. Raises AssistantError."""
+        owner = self.owner_of(file)
+        try:
+            definition = definition_of(
+                name, entry, self._environ(), base=owner or "", folder=str(file.absolute().parent)
+            )
+        except Invalid as invalid:
+            raise AssistantError.of(_as_folder_fault(invalid.diagnostic(name))) from None
+        return _of_person(definition, self._place, self.folder) if owner is None else _of_folder(definition, owner)
+
+    @property
+    def _place(self) -> Path | None:
+        """Where the person's own servers run. A folder that may bring programs nobody has agreed to is no place for others."""
+        return self._default if self.folder is None or self.ignored is not None else self.folder
+
+    def _environ(self) -> Mapping[str, str]:
+        return os.environ if self.folder is None else {**os.environ, _VARIABLE: str(self.folder)}
 
     def _forget_files(self) -> None:
         self._readable = {path: each for path, each in self._readable.items() if path == self._own_file}

@@ -13,14 +13,19 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QComboBox, QFileDialog, QLineEdit, QMenu, QWidget
 
 from desktop.core import Core
+from desktop.host.server_references import keyring_name
+from desktop.host.workspace import secret_name
 from desktop.ui.chat.answers import PersonAnswers
+from desktop.ui.dialogs.confirmation import _Confirmation
+from desktop.ui.dialogs.server_editor import ServerEditor
 from desktop.ui.dialogs.settings_dialog import SettingsDialog
 from desktop.ui.dialogs.trust_dialog import TrustDialog
 from desktop.ui.folders import short_path
 from desktop.ui.main_window import MainWindow
 from desktop.ui.panels.folder_bar import FolderBar
+from desktop.ui.panels.server_rows import ReplacedRow
 from tests.servers.running import friendly
-from tests.ui.person import button, click, opened, seen, until, windows, write_servers
+from tests.ui.person import button, click, entries, opened, seen, until, windows, write_servers
 
 pytestmark = pytest.mark.anyio
 
@@ -96,7 +101,11 @@ async def test_each_answer_does_what_it_says(
     await until(lambda: servers(core) == (["docs"] if state == "trusted" else []))
     assert not windows(TrustDialog)
     trust = core.paths.data / "trusted_folders.json"
-    assert (json.loads(trust.read_text()) if trust.exists() else {}) == ({} if kept is None else {str(folder): kept})
+    if kept is None:
+        assert not trust.exists()
+    else:
+        await until(trust.exists)
+        assert json.loads(trust.read_text()) == {str(folder): kept}
 
 
 @pytest.mark.parametrize("key", [Qt.Key.Key_Escape, Qt.Key.Key_Return])
@@ -253,3 +262,61 @@ def test_of_a_long_path_a_menu_shows_the_end() -> None:
     assert short_path("/" + "x" * 100 + "/project").endswith("x/project")
     assert len(short_path("/" + "x" * 100 + "/project")) == 70
     assert short_path("/a\u202eb") == "/a\\u202Eb"
+
+
+async def test_the_panel_says_what_comes_from_the_folder_and_what_it_replaces(core: Core, folder: Path) -> None:
+    write_servers(core.servers_file, docs={"command": "own-docs"}, mail={"command": "mail"})
+    write_servers(folder / ".mcp.json", docs=DOCS, bad={"command": 1})
+    core.workspace.trust.decide(folder, True, until_quit=False)
+    window = await started(core, folder)
+    rows = window.servers._rows
+    await until(lambda: "docs" in rows and "This folder" in seen(rows["docs"]))
+    assert "This folder" not in seen(rows["mail"])
+    assert rows["docs"].accessibleName() == "docs, This folder, Idle"
+    [replaced] = window.servers.findChildren(ReplacedRow)
+    await until(lambda: "Your own one is replaced by this folder's" in seen(replaced))
+    [fault] = window.servers._faults
+    assert fault.of_folder and "This folder" in seen(fault)
+    window.folders.open(None)
+    await until(lambda: "own-docs" in seen(rows["docs"]) and not window.servers._replaced)
+    assert "This folder" not in seen(window.servers)
+
+
+async def test_edits_go_to_the_file_a_server_comes_from_and_its_secrets_are_its_own(core: Core, folder: Path) -> None:
+    write_servers(core.servers_file, docs={"url": "http://127.0.0.1:8/"})
+    before = core.servers_file.read_bytes()
+    core.workspace.trust.decide(folder, True, until_quit=False)
+    window = await started(core, folder)
+    await until(lambda: "docs" in window.servers._rows)
+    window.servers._server_step("docs", "edit")
+    editor = await opened(ServerEditor)
+    await until(lambda: "http://127.0.0.1:9/" in seen(editor))
+    click(editor, "Add a header")
+
+    def field(name: str) -> list[QLineEdit]:
+        return [each for each in editor.findChildren(QLineEdit) if each.accessibleName() == name and each.isVisible()]
+
+    await until(lambda: field("Name") and field("Value"))
+    QTest.keyClicks(field("Name")[0], "X-Token")
+    QTest.keyClicks(field("Value")[0], "canary-0123")
+    click(editor, "Save")
+    await until(lambda: "headers" in entries(folder / ".mcp.json")["docs"])
+    assert entries(folder / ".mcp.json")["docs"]["headers"] == {"X-Token": "${keyring:X-Token}"}
+    assert core.servers_file.read_bytes() == before
+    kept = keyring_name("docs", "X-Token")
+    assert await core.credentials.get(secret_name(str(folder), kept)) == "canary-0123"
+    assert await core.credentials.get(kept) is None
+    await until(lambda: not windows(ServerEditor))
+
+
+async def test_removing_a_server_of_the_folder_brings_the_own_one_back(core: Core, folder: Path) -> None:
+    write_servers(core.servers_file, docs={"command": "own-docs"})
+    core.workspace.trust.decide(folder, True, until_quit=False)
+    window = await started(core, folder)
+    await until(lambda: "docs" in window.servers._rows)
+    window.servers._server_step("docs", "remove")
+    question = await opened(_Confirmation)
+    assert ".mcp.json" in seen(question)
+    click(question, "Remove")
+    await until(lambda: "own-docs" in seen(window.servers._rows["docs"]))
+    assert entries(folder / ".mcp.json") == {} and "docs" in entries(core.servers_file)

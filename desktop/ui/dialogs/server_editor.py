@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +32,7 @@ from desktop.host.pasted_text import command_line, parse, parse_own
 from desktop.host.server_config import ServerDefinition
 from desktop.host.server_entry import definition_of
 from desktop.host.server_references import Invalid, keyring_name
+from desktop.host.workspace import secret_name
 from desktop.ui import error_box, messages, tasks, theme
 from desktop.ui.buttons import PrimaryButton
 from desktop.ui.dialogs.import_wizard import ImportWizard
@@ -52,14 +51,15 @@ _FIELDS = {"command", "args", "env", "url", "httpUrl", "serverUrl", "headers", "
 class ServerEditor(QDialog):
     """Accepted when the servers have been written."""
 
-    def __init__(self, core: Core, name: str | None, parent: QWidget) -> None:
-        """`name` is the server to change; None: a new one."""
+    def __init__(self, core: Core, name: str | None, parent: QWidget, file: Path | None = None) -> None:
+        """`name` is the server to change; None: a new one. `file` is the one it stands in; None: the person's own."""
         super().__init__(parent)
         self._core = core
         self._changes = name
+        self._file = file or core.servers_file
         self._old: Entry = {}
         self._parsed: list[Candidate] = []
-        self._pasted_values: Entry = {}
+        self._pasted_values: dict[str, str] = {}
         self.saved = ""
         self._name_typed = self._description_typed = False
         self.setWindowTitle(self.tr("Add a server") if name is None else self.tr("Edit {server}").format(server=name))
@@ -95,7 +95,7 @@ class ServerEditor(QDialog):
 
         content = QWidget()
         form = QVBoxLayout(content)
-        form.setContentsMargins(0, 0, 0, 0)
+        form.setContentsMargins(0, 0, theme.SPACING, 0)
         form.setSpacing(theme.SPACING)
         form.addWidget(PlainLabel(self.tr("Paste the command, the URL or the JSON from the server's page.")))
         form.addWidget(self._source)
@@ -139,7 +139,7 @@ class ServerEditor(QDialog):
 
     async def _load(self, name: str) -> None:
         try:
-            self._fill(await asyncio.to_thread(servers_file.read_entry, self._core.servers_file, name))
+            self._fill(await asyncio.to_thread(servers_file.read_entry, self._file, name))
         except AssistantError:
             self.reject()
             raise
@@ -192,9 +192,10 @@ class ServerEditor(QDialog):
         is_program = "command" in found.entry
         self._values.set_kind(is_program)
         pasted = found.entry.get("env" if is_program else "headers")
-        if isinstance(pasted, dict) and pasted and pasted != self._pasted_values:
-            self._pasted_values = pasted
-            self._values.set_values({str(key): str(value) for key, value in pasted.items()}, found.asked)
+        values = {str(key): str(value) for key, value in pasted.items()} if isinstance(pasted, dict) else {}
+        if values != self._pasted_values:
+            self._pasted_values = values
+            self._values.set_values(values, found.asked)
 
     def _say(self, tone: str, text: str) -> None:
         self._meaning.set_tone(tone)
@@ -246,7 +247,7 @@ class ServerEditor(QDialog):
         entered = {keyring_name(name, reference): value for reference, value in secrets.items()}
 
         async def secret(kept: str) -> str | None:
-            return entered[kept] if kept in entered else await self._core.credentials.get(kept)
+            return entered[kept] if kept in entered else await self._core.credentials.get(self._kept_as(kept))
 
         self._fault.hide()
         self._trial.offer(definition, secret)
@@ -258,13 +259,11 @@ class ServerEditor(QDialog):
 
     def _definition(self, name: str, entry: Entry) -> ServerDefinition:
         """What would be connected to. Raises AssistantError."""
-        folder = self._core.workspace.folder
-        environ = os.environ if folder is None else {**os.environ, "workspaceFolder": str(folder)}
-        try:
-            definition = definition_of(name, entry, environ, folder=str(self._core.servers_file.absolute().parent))
-        except Invalid as invalid:
-            raise AssistantError.of(invalid.diagnostic(name)) from None
-        return definition if definition.kind != "stdio" else replace(definition, folder=str(folder or Path.home()))
+        return self._core.workspace.checked(name, entry, self._file)
+
+    def _kept_as(self, secret: str) -> str:
+        """Where the keyring has a secret of this server: each file's servers have their own."""
+        return secret_name(self._core.workspace.owner_of(self._file), secret)
 
     # Saving
 
@@ -285,10 +284,10 @@ class ServerEditor(QDialog):
     async def _write(self) -> None:
         try:
             name, entry, secrets = self._entered()
-            file = self._core.servers_file
+            file = self._file
             self._check(name, entry, await asyncio.to_thread(servers_file.read_entries, file))
             kept = [
-                await self._core.credentials.set(keyring_name(name, reference), value)
+                await self._core.credentials.set(self._kept_as(keyring_name(name, reference)), value)
                 for reference, value in secrets.items()
             ]
             await asyncio.to_thread(servers_file.add_server, file, name, entry, replace=self._changes is not None)

@@ -59,15 +59,21 @@ class ServerRow(Card):
         self._word = PlainLabel(wrap=False)
         self._word.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
         self._summary = ElidedLabel("", tone="muted")
+        self._origin = PlainLabel(self.tr("This folder"), tone="muted", scale=0.9, wrap=False)
+        self._origin.hide()
         self._more = flat_button("more", self.tr("Actions for {server}").format(server=name))
         self._more.clicked.connect(self._request_menu)
         state = QHBoxLayout()
         state.setSpacing(theme.SPACING // 2)
         state.addWidget(self._word)
         state.addWidget(self._summary, 1)
+        head = QHBoxLayout()
+        head.setSpacing(theme.SPACING)
+        head.addWidget(self._name, 1)
+        head.addWidget(self._origin)
         self._layout = _row_layout(self)
         self._layout.addWidget(self._glyph, 0, 0)
-        self._layout.addWidget(self._name, 0, 1)
+        self._layout.addLayout(head, 0, 1)
         self._layout.addWidget(self._more, 0, 2, 2, 1, Qt.AlignmentFlag.AlignTop)
         self._layout.addLayout(state, 1, 1)
 
@@ -86,7 +92,9 @@ class ServerRow(Card):
             summary = self.tr("Built in: {summary}").format(summary=summary) if summary else self.tr("Built in")
         summary = visible_line(summary)
         self._summary.set_text(f"· {_isolated(summary)}" if summary else "")
-        self.setAccessibleName(f"{self.name}, {word}")
+        of_folder = definition.workspace is not None
+        self._origin.setVisible(of_folder)
+        self.setAccessibleName(f"{self.name}, {self._origin.text()}, {word}" if of_folder else f"{self.name}, {word}")
         self.setAccessibleDescription(summary)
         self._name.setToolTip(plain_tool_tip(definition.description or state.title or self.name))
         same_block = self._state is not None and _told(self._state) == _told(state) and self.definition == definition
@@ -136,19 +144,45 @@ class ServerRow(Card):
                 super().keyPressEvent(event)
 
 
+class ReplacedRow(Card):
+    """One of the person's own servers in whose place there is one of the open folder now."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__("card", "border")
+        layout = _row_layout(self)
+        glyph = PlainLabel("–", tone="muted", wrap=False)
+        glyph.setMinimumWidth(2 * theme.SPACING)
+        glyph.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        layout.addWidget(glyph, 0, 0)
+        layout.addWidget(ElidedLabel(_isolated(name), tone="muted", bold=True), 0, 1)
+        told = tr("Your own one is replaced by this folder's")
+        layout.addWidget(PlainLabel(told, tone="muted"), 1, 1)
+        self.setAccessibleName(f"{name}, {told}")
+
+
 class FaultRow(Card):
-    """An entry of the configuration, or the whole file, that could not be used. Signals as of `ServerRow`."""
+    """An entry of the configuration, or the whole file, that could not be used. Signals as of `ServerRow`.
+
+    Attributes:
+        of_folder: It is in the open folder's file.
+    """
 
     step_chosen = Signal(str)
 
-    def __init__(self, fault: Diagnostic) -> None:
+    def __init__(self, fault: Diagnostic, *, of_folder: bool = False) -> None:
         super().__init__("error_background", "border")
         self.fault = fault
-        name = visible_line(fault.server, 80) if fault.server else tr("Configuration file")
+        self.of_folder = of_folder
+        file = tr("This folder's file of servers") if of_folder else tr("Configuration file")
+        name = visible_line(fault.server, 80) if fault.server else file
         layout = _row_layout(self)
         layout.addWidget(PlainLabel("✘", tone="error", wrap=False), 0, 0)
         layout.addWidget(ElidedLabel(name, bold=True), 0, 1)
-        layout.addWidget(PlainLabel(tr("Not valid"), tone="error", wrap=False), 1, 1)
+        state = QHBoxLayout()
+        state.setSpacing(theme.SPACING // 2)
+        state.addWidget(PlainLabel(tr("Not valid"), tone="error", wrap=False))
+        state.addWidget(PlainLabel(f"· {tr('This folder')}" if of_folder else "", tone="muted", wrap=False), 1)
+        layout.addLayout(state, 1, 1)
         block = FaultBlock(fault)
         block.step_chosen.connect(self.step_chosen)
         layout.addWidget(block, 2, 0, 1, 3)

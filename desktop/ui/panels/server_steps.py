@@ -80,9 +80,15 @@ class ServerSteps:
         """Lists everything that a server offers anew."""
         await self._core.catalog.refresh(name)
 
-    async def edit(self, name: str | None) -> str:
-        """Opens the editor for a server, or for a new one. Returns the name it was saved under, or ""."""
-        editor = ServerEditor(self._core, name, self._parent.window())
+    async def edit(self, name: str | None, file: Path | None = None) -> str:
+        """Opens the editor for a server, or for a new one. Returns the name it was saved under, or "".
+
+        `file` is the one the server stands in, where that is not told by the server that works under its name.
+        """
+        connection = self._core.host.connections.get(name or "")
+        if file is None and connection is not None:
+            file = self._file_of(connection)
+        editor = ServerEditor(self._core, name, self._parent.window(), file)
         if not await tasks.opened(editor):
             return ""
         saved = editor.saved
@@ -127,10 +133,9 @@ class ServerSteps:
         """Opens the log's window, also of a disabled server."""
         LogDialog.open_for(self._known(name), self._parent)
 
-    async def show_file(self, name: str | None) -> None:
-        """Opens the file that a server stands in (None: the person's own) in the program for such files."""
-        file = self._core.servers_file if name is None else self._file_of(self._known(name))
-        await links.open_path(file)
+    async def show_file(self, name: str) -> None:
+        """Opens the file that a server stands in in the program for such files."""
+        await links.open_path(self._file_of(self._known(name)))
 
     async def show_installation(self, name: str) -> None:
         """Opens the page that says how the program of a server's command is installed."""

@@ -20,13 +20,14 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from desktop import links
 from desktop.assistant import toolbox
 from desktop.catalog_entries import ToolDefinition
 from desktop.ui import icons, tasks, theme
 from desktop.ui.buttons import PrimaryButton
 from desktop.ui.chat.widgets import ElidedLabel, SlimScrollBars, flat_button, plain_tool_tip
 from desktop.ui.labels import PlainLabel
-from desktop.ui.panels.server_rows import FaultRow, ServerRow
+from desktop.ui.panels.server_rows import FaultRow, ReplacedRow, ServerRow
 from desktop.ui.panels.server_steps import ServerSteps
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ class ServersPanel(QWidget):
         """What the panel's buttons do; the ``/mcp`` commands do the same."""
         self._rows: dict[str, ServerRow] = {}
         self._faults: list[FaultRow] = []
+        self._replaced: list[ReplacedRow] = []
         self._changed: set[str] = set()
         self._weights: dict[str, int] = {}
         """About how many tokens a server's tools take together."""
@@ -205,10 +207,11 @@ class ServersPanel(QWidget):
 
     def _draw_list(self) -> None:
         """Makes the rows follow the host's list; rows of servers that are still there stay the same widgets."""
-        for row in self._faults:
+        for row in (*self._faults, *self._replaced):
             self._list_layout.removeWidget(row)
             row.deleteLater()
-        self._faults = [FaultRow(fault) for fault in self._host.faults]
+        servers = self._core.workspace.servers
+        self._faults = [FaultRow(each, of_folder=each in servers.folder_faults) for each in self._host.faults]
         for row in self._faults:
             row.step_chosen.connect(lambda step, row=row: self._fault_step(row, step))
         for name in [name for name in self._rows if name not in self._host.connections]:
@@ -224,7 +227,8 @@ class ServersPanel(QWidget):
                 row.menu_requested.connect(lambda point, name=name: self._open_menu(name, point))
                 row.neighbour_requested.connect(lambda step, row=row: self._focus_neighbour(row, step))
             self._rows[name].show_connection(connection, self._weights.get(name, 0))
-        for position, row in enumerate([*self._faults, *(self._rows[name] for name, _ in ordered)]):
+        self._replaced = [ReplacedRow(name) for name in servers.replaced]
+        for position, row in enumerate([*self._faults, *(self._rows[name] for name, _ in ordered), *self._replaced]):
             if self._list_layout.indexOf(row) != position:
                 self._list_layout.removeWidget(row)
                 self._list_layout.insertWidget(position, row)
@@ -305,10 +309,11 @@ class ServersPanel(QWidget):
             tasks.start(does[step](), on_error=self)
 
     def _fault_step(self, row: FaultRow, step: str) -> None:
+        file = (self._core.workspace.file if row.of_folder else None) or self._core.servers_file
         if step == "edit":
-            tasks.start(self._focus_after(self.steps.edit(row.fault.server)), on_error=self)
+            tasks.start(self._focus_after(self.steps.edit(row.fault.server, file)), on_error=self)
         else:
-            tasks.start(self.steps.show_file(None), on_error=self)
+            tasks.start(links.open_path(file), on_error=self)
 
     async def _allow(self, connection: Connection) -> None:
         """Allows the command that the person saw; one that has changed since is shown instead."""
