@@ -15,6 +15,7 @@ from pathlib import Path, PurePath
 from urllib.parse import urlsplit
 
 from desktop import __version__
+from desktop.host.programs import Program
 from desktop.host.server_config import ServerDefinition
 from desktop.host.server_log import LogLine
 from desktop.host.server_state import ServerState
@@ -24,8 +25,10 @@ _LINES = 60
 _MARKS = {"output": "stderr", "stray": "stdout", "notice": "deskhand", "request": "request"}
 
 
-def report(definition: ServerDefinition, state: ServerState, lines: Sequence[LogLine], programs: str = "") -> str:
-    """Markdown. `programs` says which program the command names and of what version, where that is known."""
+def report(
+    definition: ServerDefinition, state: ServerState, lines: Sequence[LogLine], program: Program | None = None
+) -> str:
+    """Markdown. `program` is what the command names, where that was looked for."""
     facts = [
         ("Deskhand", __version__),
         ("System", f"{platform.system()} {platform.release()} ({platform.machine()})"),
@@ -33,7 +36,7 @@ def report(definition: ServerDefinition, state: ServerState, lines: Sequence[Log
         ("Server", definition.name),
         ("Kind", definition.kind),
         ("Reached by", reached_by(definition)),
-        ("Program", programs),
+        ("Program", str(program or "")),
         ("Protocol", state.protocol_version),
         ("State", state.status),
         ("Offers", ", ".join(f"{count} {kind}s" for kind, count in state.counts.items())),

@@ -58,7 +58,9 @@ async def test_it_shows_what_was_logged_follows_what_comes_and_there_is_one_wind
     assert "Nothing has been logged yet." in seen(dialog)
     connection.log.append("line \u202e<b>x</b>")
     await until(lambda: lines(dialog) == ["deskhand line \\u202E<b>x</b>"])
-    LogDialog.open_for(connection, dialog.parentWidget())
+    parent = dialog.parentWidget()
+    assert parent is not None
+    LogDialog.open_for(connection, parent)
     assert windows(LogDialog) == [dialog]
     QTest.keyClick(dialog, Qt.Key.Key_Escape)
     assert windows(LogDialog) == []
@@ -120,8 +122,10 @@ async def test_a_failed_server_is_copied_as_a_report_without_its_values(core: Co
         await connection.connect()
     await until(lambda: "stderr   boom" in lines(dialog))
     click(dialog, "Copy as a report")
+    await until(lambda: "Copied." in seen(dialog))
     text = QGuiApplication.clipboard().text()
     assert "- Server: docs" in text and "[server_exited]" in text and "stderr   boom" in text
+    assert f"- Program: {sys.executable}\n" in text or "- Program: ~" in text
     assert "canary" not in text
 
 

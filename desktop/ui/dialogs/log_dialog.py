@@ -23,6 +23,7 @@ from PySide6.QtWidgets import (
 )
 
 from desktop import links
+from desktop.host.programs import find_program
 from desktop.host.server_log import MOST_LINES, MOST_REQUESTS, LogLine
 from desktop.host.server_report import log_line, report
 from desktop.ui import tasks, theme
@@ -82,6 +83,7 @@ class LogDialog(QDialog):
         self._text.setMaximumBlockCount(MOST_LINES + MOST_REQUESTS)
         self._text.verticalScrollBar().valueChanged.connect(self._scrolled)
         self._empty = PlainLabel(tone="muted")
+        self._said = PlainLabel(tone="muted", wrap=False)
 
         filters = QHBoxLayout()
         filters.setSpacing(theme.SPACING)
@@ -94,7 +96,10 @@ class LogDialog(QDialog):
         layout.addLayout(filters)
         layout.addWidget(self._empty)
         layout.addWidget(self._text, 1)
-        layout.addWidget(self._buttons())
+        foot = QHBoxLayout()
+        foot.addWidget(self._said)
+        foot.addWidget(self._buttons(), 1)
+        layout.addLayout(foot)
         self.resize(820, 480)
         self._drawing = QTimer(self, singleShot=True, interval=_COALESCED)
         self._drawing.timeout.connect(self._draw)
@@ -112,7 +117,7 @@ class LogDialog(QDialog):
             return button
 
         action = QDialogButtonBox.ButtonRole.ActionRole
-        copy = add(tr("&Copy as a report"), self._copy, action)
+        copy = add(tr("&Copy as a report"), lambda: tasks.start(self._copy(), on_error=self), action)
         copy.setToolTip(tr("Versions, state and the last lines; no arguments, no secrets"))
         add(tr("C&lear"), self._clear, action)
         folder = add(tr("&Open folder"), self._open_folder, action)
@@ -162,9 +167,13 @@ class LogDialog(QDialog):
         if bar.isSliderDown() or self._text.underMouse() or self._text.hasFocus():
             self._follow.setChecked(value >= bar.maximum())
 
-    def _copy(self) -> None:
-        text = report(self._connection.definition, self._connection.state, self.log.lines())
-        QGuiApplication.clipboard().setText(text)
+    async def _copy(self) -> None:
+        definition = self._connection.definition
+        program = None
+        if definition.kind == "stdio":
+            program = await find_program(definition.command, definition.env, definition.cwd)
+        QGuiApplication.clipboard().setText(report(definition, self._connection.state, self.log.lines(), program))
+        self._said.setText(tr("Copied."))
 
     def _clear(self) -> None:
         """Empties the window; the file stays."""
