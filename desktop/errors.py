@@ -148,6 +148,11 @@ CATALOGUE: dict[str, tuple[str, str]] = {
     "resource_invalid": ("The URI is not valid.", "Give an absolute URI without spaces."),
     "resource_not_found": ("The server has no such resource.", "Search with `query` for the exact URI."),
     "resources_unsupported": ("The server offers no resources.", ""),
+    "subscriptions_unsupported": ("The server doesn't tell when this resource changes.", ""),
+    "subscription_limit": (
+        "{limit} resources of the server are watched already.",
+        "Stop watching another one first.",
+    ),
     "prompts_unsupported": ("The server offers no prompts.", ""),
     "prompt_not_found": ("The server has no such prompt.", "Refresh the server's prompts."),
     "prompt_too_large": ("The prompt is too large to be used: {reason}.", "Choose other arguments, if it has any."),
@@ -216,6 +221,14 @@ CATALOGUE: dict[str, tuple[str, str]] = {
     "model_refused_deferral": (
         "The provider takes no tools that are added in the midst of a conversation.",
         "They are sent at its beginning; each time one is loaded, the provider reads everything anew at the full price.",
+    ),
+    "context_summarised": (
+        "The conversation is longer than the model takes: it gets a summary of the earlier turns.",
+        "Loaded tools stay loaded. What was said stays here as it was.",
+    ),
+    "context_left_out": (
+        "The conversation is longer than the model takes, and the earlier turns could not be summarised: it gets them no more.",
+        "Loaded tools stay loaded. Say again what it should know.",
     ),
     "model_failed": ("The model's answer broke off.", "What came is kept; send again to go on."),
     # storage

@@ -29,6 +29,7 @@ from mcp_types import (
     ResourceListChangedNotification,
     ResourceTemplate,
     ResourceTemplateReference,
+    ResourceUpdatedNotification,
     ServerCapabilities,
     Tool,
     ToolListChangedNotification,
@@ -52,6 +53,7 @@ from desktop.host.server_log import Level, ServerLog
 from desktop.host.server_questions import Desk, ServerQuestions
 from desktop.host.server_references import SecretSource
 from desktop.host.server_state import ServerState
+from desktop.host.subscriptions import Subscriptions
 from desktop.host.time_limits import Limits
 from desktop.host.transports import Transports
 from desktop.signals import Signal
@@ -72,6 +74,7 @@ class Connection:
         state_changed: Emitted soon after each change of `state`.
         list_changed: Emitted with ``tools``, ``resources`` or ``prompts`` when the server says so, and with each of them
             when it has been connected anew.
+        subscriptions: Its resources that are watched.
         keeping: How a list that was read last may be kept, by kind.
     """
 
@@ -100,6 +103,11 @@ class Connection:
         self._longest_call = longest_call
         self._own_meta = OwnMeta(read_large)
         self._output_schemas: dict[str, OutputSchema] = {}
+        self.subscriptions = Subscriptions(
+            definition.name,
+            lambda send: self._requester.ask("subscribe", send),
+            longest_wait=definition.request_time_limit,
+        )
         self._questions = ServerQuestions(definition.name, desk or Desk(), log)
         self._lifecycle = Lifecycle(
             definition,
@@ -253,6 +261,7 @@ class Connection:
 
     def _connected(self, life: Life, anew: bool) -> None:
         life.accompany(listen_for_list_changes(life.client, self._all_lists_changed))
+        life.accompany(self.subscriptions.serve(life.client))
         if anew:
             self._all_lists_changed()
 
@@ -268,6 +277,8 @@ class Connection:
             case LoggingMessageNotification(params=params):
                 text = params.data if isinstance(params.data, str) else json.dumps(params.data, ensure_ascii=False)
                 self.log.append(f"{params.level}: {text}", "message", _LEVELS.get(params.level, "error"))
+            case ResourceUpdatedNotification(params=params):
+                self.subscriptions.noticed(str(params.uri))
             case ElicitCompleteNotification(params=params):
                 self._questions.completed(params.elicitation_id)
             case Exception():

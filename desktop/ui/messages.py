@@ -254,6 +254,16 @@ def _sentences() -> dict[str, tuple[str, str, str]]:
         "resources_unsupported": (tr("No resources"), tr("The server offers no resources."), ""),
         "completion_invalid": (tr("Completion not valid"), tr("The server has no such value to complete."), ""),
         "completions_unsupported": (tr("No completions"), tr("The server offers no completions."), ""),
+        "subscriptions_unsupported": (
+            tr("Can't be watched"),
+            tr("The server doesn't tell when this resource changes."),
+            tr("Open it again when you want to know."),
+        ),
+        "subscription_limit": (
+            tr("Too many watched"),
+            tr("{limit} resources of the server are watched already."),
+            tr("Stop watching another one first."),
+        ),
         "prompts_unsupported": (tr("No prompts"), tr("The server offers no prompts."), ""),
         "prompt_not_found": (
             tr("No such prompt"),
@@ -379,6 +389,16 @@ def _sentences() -> dict[str, tuple[str, str, str]]:
                 "The provider takes no tools that are added in the midst of a conversation, so they go at its beginning."
             ),
             tr("Each time one is loaded, the provider reads everything anew at the full price."),
+        ),
+        "context_summarised": (
+            tr("Earlier turns are summarised"),
+            tr("The conversation is longer than the model takes, so it gets a summary in their place."),
+            tr("Loaded tools stay loaded, and what was said stays here as it was."),
+        ),
+        "context_left_out": (
+            tr("Earlier turns are left out"),
+            tr("The conversation is longer than the model takes, and a summary of it could not be made."),
+            tr("Loaded tools stay loaded. Say again what the model should know."),
         ),
         "model_failed": (
             tr("Answer broke off"),

@@ -31,6 +31,11 @@ def asking(*switches: str) -> list[str]:
     return [sys.executable, str(FOLDER / "asking.py"), *switches]
 
 
+def changing(*switches: str) -> list[str]:
+    """The command of the server whose resources change; ``changing.py`` describes its switches."""
+    return [sys.executable, str(FOLDER / "changing.py"), *switches]
+
+
 @asynccontextmanager
 async def http_server(command: Sequence[str], *, port: int = 0) -> AsyncIterator[str]:
     """Runs a server of this folder over HTTP and yields its URL; it is killed at the end.
