@@ -12,6 +12,8 @@ from contextlib import asynccontextmanager
 
 #: Seconds between two looks at the clock.
 _TICK = 0.5
+#: Seconds of standstill that are not counted, so that on a computer that can't keep up the time ends as well.
+_MOST_STANDSTILL = 60.0
 #: A look that comes later than this many seconds shows that the loop stood still.
 _STANDSTILL = 0.1
 
@@ -24,6 +26,7 @@ class Limits:
         self._total = total
         self._idle_end: float | None = None
         self._end = 0.0
+        self._standstill_left = _MOST_STANDSTILL
         self._pauses = 0
         self._paused_at = 0.0
 
@@ -61,19 +64,23 @@ class Limits:
         loop = asyncio.get_running_loop()
 
         def look() -> None:
-            nonlocal due, timer
-            late = loop.time() - due
-            if late > _STANDSTILL and self._idle_end is not None and not self._pauses:
-                self._idle_end += late
-                self._end += late
+            nonlocal looked, due, timer
+            now = loop.time()
+            if now - due > _STANDSTILL and self._idle_end is not None and not self._pauses:
+                # When it began is not known: nothing since the last look counts.
+                stood = min(now - looked, self._standstill_left)
+                self._standstill_left -= stood
+                self._idle_end += stood
+                self._end += stood
             left = self.left()
             if left <= 0:
                 expired()
                 return
-            due = loop.time() + min(left, _TICK)
+            looked, due = now, now + min(left, _TICK)
             timer = loop.call_at(due, look)
 
-        due = loop.time() + min(self.left(), _TICK)
+        looked = loop.time()
+        due = looked + min(self.left(), _TICK)
         timer = loop.call_at(due, look)
         return lambda: timer.cancel()
 

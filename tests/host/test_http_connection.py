@@ -29,11 +29,14 @@ async def test_a_server_of_the_newer_era_is_used_over_http(make: MakeConnection)
         await connection.close()
 
 
-async def test_the_reference_server_of_the_older_era_is_used_over_http(make: MakeConnection) -> None:
+@pytest.mark.parametrize(("kind", "mode", "path"), [("http", "streamableHttp", "mcp"), ("sse", "sse", "sse")])
+async def test_the_reference_server_of_the_older_era_is_used_over_http(
+    make: MakeConnection, kind: str, mode: str, path: str
+) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     environment = {**os.environ, "PORT": str(port), "HOST": "127.0.0.1"}
-    process = await processes.start([*real_servers.everything(), "streamableHttp"], environment=environment)
+    process = await processes.start([*real_servers.everything(), mode], environment=environment)
     try:
         async with asyncio.timeout(LONGEST_WAIT):
             while True:
@@ -42,12 +45,17 @@ async def test_the_reference_server_of_the_older_era_is_used_over_http(make: Mak
                     break
                 except ConnectionRefusedError:
                     await asyncio.sleep(0.02)
-        connection = make(kind="http", url=f"http://127.0.0.1:{port}/mcp")
+        connection = make(kind=kind, url=f"http://127.0.0.1:{port}/{path}")
         seen: list[float] = []
         arguments = {"duration": 0.4, "steps": 2}
         await connection.call_tool("trigger-long-running-operation", arguments, lambda done, *_: seen.append(done))
         assert seen[-1] == 2 and connection.state.protocol_version == "2025-11-25"
         assert len(await connection.list_tools()) > 5
+        calls = [connection.call_tool("echo", {"message": str(number)}) for number in range(10)]
+        assert [text(result) for result in await asyncio.gather(*calls)] == [f"Echo: {number}" for number in range(10)]
+        if kind == "sse":  # all answers come on one stream: its end is the server's
+            process.kill()
+            await until(lambda: connection.state.status == "failed")
         await connection.close()
     finally:
         processes.kill_tree(process.pid)
