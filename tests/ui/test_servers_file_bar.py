@@ -16,6 +16,8 @@ from PySide6.QtTest import QTest
 
 from desktop.core import Core
 from desktop.host.servers_file import add_server, set_disabled
+from desktop.ui.chat.answers import PersonAnswers
+from desktop.ui.main_window import MainWindow
 from desktop.ui.panels.servers_file_bar import ServersFileBar
 from tests.servers.running import friendly
 from tests.ui.person import button, click, seen, until, write_servers
@@ -45,7 +47,8 @@ async def bar_with(core: Core, **servers: Mapping[str, Any]) -> ServersFileBar:
 
 
 def shown(bar: ServersFileBar) -> str:
-    return seen(bar) if bar.isVisible() else ""
+    """What the bar says, without the marks around names that may read from right to left."""
+    return seen(bar).translate({0x2068: None, 0x2069: None}) if bar.isVisible() else ""
 
 
 async def looked(bar: ServersFileBar, times: int = 4) -> None:
@@ -180,6 +183,22 @@ async def test_a_broken_file_at_the_start_is_mended_by_reload(core: Core) -> Non
     await until(lambda: shown(bar))
     click(bar, "Reload")
     await until(lambda: "a" in core.host.connections and not core.host.faults)
+
+
+async def test_the_main_window_shows_it_above_everything_and_the_chat_keeps_the_keyboard(core: Core) -> None:
+    write_servers(core.servers_file, a={"command": "x"})
+    answers = PersonAnswers()
+    window = MainWindow(core, answers)
+    window.show()
+    await core.start()
+    [bar] = window.findChildren(ServersFileBar)
+    await looked(bar)
+    focused = window.focusWidget()
+    write_servers(core.servers_file, a={"command": "y"})
+    assert "~ a: command changed" in await until(lambda: shown(bar))
+    assert bar.mapTo(window, bar.rect().bottomLeft()).y() <= window.chat.mapTo(window, window.chat.rect().topLeft()).y()
+    assert window.focusWidget() is focused
+    window.close()
 
 
 async def test_the_keyboard_alone_takes_over_a_change(core: Core) -> None:

@@ -37,12 +37,12 @@ Signature = tuple[tuple[int, int, int] | None, ...]
 """Of each file when it was written, how long it is and which one it is; None: it is not there."""
 
 
-class ServersFileBar(Card):
+class ServersFileBar(QWidget):
     """Hidden while the files hold what was taken over, or what the person said "not now" to."""
 
     def __init__(self, core: Core, parent: QWidget | None = None) -> None:
         """Must be made while the event loop runs; begins once `core` is ready."""
-        super().__init__("info_background", "border", parent)
+        super().__init__(parent)
         self._core = core
         self._seen: Signature | None = None
         self._judged: Signature | None = None
@@ -61,13 +61,17 @@ class ServersFileBar(Card):
         texts.setSpacing(theme.SPACING // 2)
         texts.addWidget(self._title)
         texts.addWidget(self._details)
-        layout = QHBoxLayout(self)
+        self._card = Card("info_background", "border")
+        layout = QHBoxLayout(self._card)
         layout.setContentsMargins(12, theme.SPACING, theme.SPACING, theme.SPACING)
         layout.setSpacing(theme.SPACING)
         layout.addLayout(texts, 1)
         for button in (self._reload, self._open, self._not_now):
             button.setAutoDefault(False)
             layout.addWidget(button, 0, Qt.AlignmentFlag.AlignTop)
+        outer = QVBoxLayout(self)
+        outer.setContentsMargins(theme.SPACING, theme.SPACING // 2, theme.SPACING, theme.SPACING // 2)
+        outer.addWidget(self._card)
         self.hide()
         self._timer = QTimer(self, singleShot=True)
         self._timer.timeout.connect(self.look)
@@ -122,14 +126,14 @@ class ServersFileBar(Card):
         lines = [_line(change) for change in differences]
         for fault in faults:
             told = messages.message(fault)
-            lines.append(f"✘ {visible_line(fault.server, 80)}: {told}" if fault.server else f"✘ {told}")
+            lines.append(f"✘ {_shown(fault.server, 80)}: {told}" if fault.server else f"✘ {told}")
         if len(lines) > _MOST_LINES:
             lines[_MOST_LINES:] = [self.tr("and {n} more").format(n=len(lines) - _MOST_LINES)]
         if unreadable or any(fault.code == "configuration_invalid" for fault in faults):
             lines.append(self.tr("What is not valid stays as it was."))
         self._details.setText("\n".join(lines))
         self._details.setVisible(bool(lines))
-        self.set_colors("warning_background" if faults else "info_background", "border")
+        self._card.set_colors("warning_background" if faults else "info_background", "border")
         self._reload.setVisible(not unreadable or bool(differences))
         self._open.setVisible(bool(faults))
         self.setAccessibleName(self._title.text())
@@ -147,18 +151,23 @@ class ServersFileBar(Card):
 
 
 def _line(change: ServerChange) -> str:
-    name = visible_line(change.name, 80)
+    name = _shown(change.name, 80)
     match change.kind:
         case "added":
             return messages.tr("+ {server}: added").format(server=name)
         case "removed":
             return messages.tr("− {server}: removed").format(server=name)
         case "changed":
-            shown = [visible_line(each, 60) for each in change.fields[:_MOST_FIELDS]]
+            shown = [_shown(each, 60) for each in change.fields[:_MOST_FIELDS]]
             fields = ", ".join([*shown, "…"] if len(change.fields) > _MOST_FIELDS else shown)
             if not fields:
                 return messages.tr("~ {server}: runs in another folder").format(server=name)
             return messages.tr("~ {server}: {fields} changed").format(server=name, fields=fields)
+
+
+def _shown(name: str, length: int) -> str:
+    """A name of the file, which must not turn the line around it when it reads from right to left."""
+    return f"\u2068{visible_line(name, length)}\u2069"
 
 
 def _signature(files: list[Path]) -> Signature:
