@@ -51,6 +51,8 @@ _MANY = 20_000
 _QUERY_WORDS = 64
 #: A query of so few words should be covered whole, and its unknown words are completed and corrected.
 _SHORT = 6
+#: Letters of a last word of such a query that is as likely the beginning of a longer label, where there is one.
+_BEGUN = 3
 #: Every word of a query of so few words may be a beginning.
 _SHORTEST = 4
 _PERHAPS_BEGINNING, _SHORT_FORM = 0.35, 0.5
@@ -150,8 +152,7 @@ class Index:
         """The best entries for a query's words, best first; none when no entry has a word that answers one of them.
 
         Of names that differ in their style alone, the one that was `typed` comes first. `likeness` gives how like the query's
-        meaning is to that of each entry in turn. It isn't asked for a short query with an unknown word, most likely a name
-        that is being typed: there meaning would mislead.
+        meaning is to that of each entry in turn. It isn't asked for a name that is being typed: there meaning would mislead.
         """
         named = np.sort(_equal(self._spelled, " ".join(word.spelling for word in words)))
         words = list(dict.fromkeys(words))[:_QUERY_WORDS]
@@ -170,8 +171,7 @@ class Index:
         if len(words) <= _SHORT:
             found *= np.sqrt(sum((held(close) for held in holders), np.zeros(len(close), np.float32)) / len(words))
         found *= 1 + self._explained(close, answers)
-        is_typed = len(words) <= _SHORTEST and any(1.0 not in answer.values() for answer in answers)
-        if not is_typed and (like := likeness()) is not None:
+        if not _is_typed(words, answers) and (like := likeness()) is not None:
             close, found = _with_likeness(close, found, like, wanted)
         if len(named):
             found[_held(named, close)] += found.max()
@@ -270,6 +270,14 @@ class Index:
             for shorter in self._labels.short_forms(word.spelling):
                 answer.setdefault(shorter, _SHORT_FORM)
         return answer
+
+
+def _is_typed(words: Sequence[Word], answers: Sequence[Mapping[int, float]]) -> bool:
+    """Whether a query is most likely a name that is being typed: short, with an unknown word or a last one just begun."""
+    if len(words) > _SHORTEST:
+        return False
+    is_begun = len(words[-1].spelling) <= _BEGUN and len(answers[-1]) > 1
+    return is_begun or any(1.0 not in answer.values() for answer in answers)
 
 
 def _sorted(hashes: Sequence[Hashes]) -> tuple[Hashes, Places]:

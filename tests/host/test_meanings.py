@@ -95,6 +95,14 @@ def test_a_typed_name_stays_first(vectors: Meanings, query: str) -> None:
     assert names(encoded(search(vectors), vectors), query)[0] == names(search(None), query)[0]
 
 
+def test_a_last_word_that_begins_a_longer_label_is_not_taken_for_what_it_means(vectors: Meanings) -> None:
+    entries: list[CatalogEntry] = [*TOOLS, tool("call_family", "Rings up a daughter or a son.")]
+    by_words = search(None, entries)
+    found = encoded(search(vectors, entries), vectors)
+    assert found.rank("play son", limit=5) == by_words.rank("play son", limit=5)
+    assert found.rank("daughter son play day", limit=5) != by_words.rank("daughter son play day", limit=5)
+
+
 def test_filters_hold_for_what_is_found_by_meaning(vectors: Meanings) -> None:
     found = encoded(search(vectors), vectors)
     found.replace("tool", "other", [ToolDefinition("other", "room", "mcp__other__room", "A room.", {}, "", "")])
