@@ -21,6 +21,7 @@ from desktop.ui.chat.mcp_command_line import Addition, NotUnderstood, addition, 
 from desktop.ui.chat.mcp_commands import McpCommands
 from desktop.ui.chat.message_field import MessageField
 from desktop.ui.dialogs.confirmation import _Confirmation
+from desktop.ui.dialogs.import_wizard import ImportWizard
 from desktop.ui.dialogs.log_dialog import LogDialog
 from desktop.ui.dialogs.server_editor import ServerEditor
 from desktop.ui.panels.server_steps import ServerSteps
@@ -210,6 +211,11 @@ class TestCommands:
         adding = asyncio.create_task(commands.run("/mcp add"))
         (await opened(ServerEditor)).reject()
         assert await adding == ""
+
+    async def test_importing_opens_the_wizard(self, commands: McpCommands) -> None:
+        importing = asyncio.create_task(commands.run("/mcp import"))
+        (await opened(ImportWizard)).reject()
+        assert await importing == ""
 
     async def test_removing_asks_first(self, commands: McpCommands, core: Core) -> None:
         removing = asyncio.create_task(commands.run("/mcp remove off"))

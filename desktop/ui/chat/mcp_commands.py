@@ -132,6 +132,7 @@ class McpCommands:
                 options=OPTIONS,
             ),
             _Action("remove SERVER", tr("Takes a server out of mcp.json"), self._remove, own),
+            _Action("import", tr("Takes over servers of other programs"), self._import),
             _Action("get SERVER", tr("What a server is and offers"), self._get, each),
             _Action("tools SERVER", tr("Lists a server's tools"), self._tools, enabled),
             _Action("reload", tr("Reads mcp.json anew"), self._reload),
@@ -149,7 +150,7 @@ class McpCommands:
         lines = [tr("/mcp – the state of all servers")]
         lines += [f"/mcp {each.usage} – {each.explanation}" for each in self._actions.values()]
         lines.append(tr("Words with spaces stand in quotation marks: 'like this'."))
-        lines.append(tr("Signing in, importing, prompts and watching can't be typed yet."))
+        lines.append(tr("Signing in, prompts and watching can't be typed yet."))
         return "\n".join(lines)
 
     def _status(self) -> str:
@@ -200,6 +201,10 @@ class McpCommands:
     async def _remove(self, words: list[str]) -> str:
         name = _one(words)
         return tr("{server} was removed.").format(server=name) if await self._steps.remove(name) else ""
+
+    async def _import(self, words: list[str]) -> str:
+        _none(words)
+        return self._told(await self._steps.import_servers())
 
     async def _get(self, words: list[str]) -> str:
         """Everything but what it is started or reached with: no command, argument, address, variable or header."""
