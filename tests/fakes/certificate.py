@@ -12,11 +12,13 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 
 def self_signed(folder: Path) -> tuple[Path, Path]:
-    """A certificate of nobody known for 127.0.0.1: with its key for the server, alone for the client."""
+    """A certificate of nobody known for 127.0.0.1 and deskhand.invalid: with its key for the server, alone for the client."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "Private authority")])
     now = datetime.datetime.now(datetime.UTC)
-    address = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
+    address = x509.SubjectAlternativeName(
+        [x509.IPAddress(ipaddress.ip_address("127.0.0.1")), x509.DNSName("deskhand.invalid")]
+    )
     signed = (
         x509.CertificateBuilder()
         .subject_name(name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import email.utils
 import gc
 import json
@@ -10,7 +11,7 @@ import logging
 import sys
 import time
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -407,7 +408,7 @@ async def test_a_kind_of_proxy_that_is_not_supported_fails_the_request(
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """A certificate of nobody known for 127.0.0.1: with its key for the server, alone for the client."""
+    """A certificate of nobody known for 127.0.0.1 and deskhand.invalid: with its key for the server, alone for the client."""
     return self_signed(tmp_path_factory.mktemp("certificate"))
 
 
@@ -420,6 +421,61 @@ async def test_certificates_of_a_private_authority_are_trusted_where_its_file_is
         assert refused == HttpFailure("certificate_refused", reason="it is signed by itself")
         async with servers.client(url, ca_file=str(certificate[1])) as client:
             assert await call(client, "echo", text="over TLS") == "over TLS"
+
+
+async def test_the_system_s_own_certificates_are_trusted_and_a_name_that_does_not_fit_is_told(
+    servers: Servers, certificate: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate[1]))  # the system's store, for OpenSSL
+    async with http_server(hostile("--tls", str(certificate[0]))) as url:
+        async with servers.client(url) as client:
+            assert await call(client, "echo", text="trusted") == "trusted"
+        refused = await refusal_of(servers, url.replace("127.0.0.1", "localhost"))
+        assert refused == HttpFailure("certificate_refused", reason="it is for another name")
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate[1].parent / "nothing"))
+    with pytest.raises(AssistantError) as raised:
+        async with servers.transport("https://127.0.0.1:9/"):
+            pass
+    assert "the file that SSL_CERT_FILE names can't be read" in str(raised.value)
+
+
+@asynccontextmanager
+async def tunnel_to(port: int, asked: list[str]) -> AsyncIterator[str]:
+    """A proxy that leads every CONNECT to a port of this computer, and notes the lines of what it was asked."""
+    tasks: set[asyncio.Task[None]] = set()
+
+    async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(OSError):
+            while chunk := await reader.read(2**16):
+                writer.write(chunk)
+                await writer.drain()
+        writer.close()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.extend((await reader.readuntil(b"\r\n\r\n")).decode().splitlines())
+        there_reader, there_writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+        for pair in ((reader, there_writer), (there_reader, writer)):
+            tasks.add(asyncio.create_task(pump(*pair)))
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as proxy:
+        yield f"127.0.0.1:{proxy.sockets[0].getsockname()[1]}"
+        await asyncio.wait(tasks, timeout=10)
+
+
+async def test_a_server_is_called_through_the_proxy_that_the_system_names(
+    servers: Servers, certificate: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    async with http_server(hostile("--tls", str(certificate[0]))) as url:
+        port = int(url.split(":")[2].split("/")[0])
+        async with tunnel_to(port, asked) as proxy:
+            monkeypatch.setenv("HTTPS_PROXY", f"http://ann:secret@{proxy}")
+            client = servers.client("https://deskhand.invalid/mcp", ca_file=str(certificate[1]))
+            async with client as through_proxy:
+                assert await call(through_proxy, "echo", text="through") == "through"
+    assert asked[0] == "CONNECT deskhand.invalid:443 HTTP/1.1"
+    assert f"Proxy-Authorization: Basic {base64.b64encode(b'ann:secret').decode()}" in asked
 
 
 async def test_a_file_that_holds_no_certificates_is_told(servers: Servers, tmp_path: Path) -> None:
