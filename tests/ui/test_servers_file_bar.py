@@ -47,8 +47,8 @@ async def bar_with(core: Core, **servers: Mapping[str, Any]) -> ServersFileBar:
 
 
 def shown(bar: ServersFileBar) -> str:
-    """What the bar says, without the marks around names that may read from right to left."""
-    return seen(bar).translate({0x2068: None, 0x2069: None}) if bar.isVisible() else ""
+    """What the bar says, without the marks for names that may read from right to left."""
+    return seen(bar).translate({0x200E: None, 0x2068: None, 0x2069: None}) if bar.isVisible() else ""
 
 
 async def looked(bar: ServersFileBar, times: int = 4) -> None:

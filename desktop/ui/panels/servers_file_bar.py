@@ -131,7 +131,8 @@ class ServersFileBar(QWidget):
             lines[_MOST_LINES:] = [self.tr("and {n} more").format(n=len(lines) - _MOST_LINES)]
         if unreadable or any(fault.code == "configuration_invalid" for fault in faults):
             lines.append(self.tr("What is not valid stays as it was."))
-        self._details.setText("\n".join(lines))
+        direction = "\u200f" if self.isRightToLeft() else "\u200e"  # whichever way a name in it reads
+        self._details.setText("\n".join(direction + line for line in lines))
         self._details.setVisible(bool(lines))
         self._card.set_colors("warning_background" if faults else "info_background", "border")
         self._reload.setVisible(not unreadable or bool(differences))
@@ -166,7 +167,7 @@ def _line(change: ServerChange) -> str:
 
 
 def _shown(name: str, length: int) -> str:
-    """A name of the file, which must not turn the line around it when it reads from right to left."""
+    """A name of the file, which must not carry what stands beside it along when it reads from right to left."""
     return f"\u2068{visible_line(name, length)}\u2069"
 
 
