@@ -163,6 +163,21 @@ async def test_files_and_images_are_attached_by_drop_and_paste(alone: Chat, tmp_
     assert alone.pane.conversation.title == "a.txt"
 
 
+async def test_who_reads_nothing_of_what_is_attached_is_named_before_it_is_sent(alone: Chat, tmp_path: Path) -> None:
+    alone.pane.attach(FileSource(tmp_path / "a", 3))
+    await until(lambda: "Guide does not read what is attached." in seen(alone.composer))
+    alone.core.settings.change(model="openai/gpt-x")
+    await until(lambda: "Guide does not read" not in seen(alone.composer))
+
+
+def test_many_chips_scroll_and_leave_the_field_its_place(qapp: QApplication, tmp_path: Path) -> None:
+    composer = Composer()
+    composer.resize(400, 100)
+    composer.show()
+    composer.attach(*(FileSource(tmp_path / f"file number {number}", 1) for number in range(MOST_ATTACHED)))
+    assert composer.sizeHint().height() < 200
+
+
 def test_folders_are_left_to_the_window_and_text_is_text(qapp: QApplication, tmp_path: Path) -> None:
     composer = Composer()
     words = QMimeData()

@@ -6,18 +6,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from PySide6.QtCore import QLocale, QSize, Qt, Signal
-from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QWidget
+from PySide6.QtGui import QKeyEvent, QResizeEvent
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QSizePolicy, QWidget
 
 from desktop.assistant.attachments import FileSource, ImageSource, ResourceSource
 from desktop.assistant.conversation import Attachment, Prompt
 from desktop.ui import icons, messages, theme
 from desktop.ui.chat.draft import Attached, Content
-from desktop.ui.chat.widgets import Card, ElidedLabel, Glyph, clear, flat_button, plain_tool_tip
+from desktop.ui.chat.widgets import Card, ElidedLabel, Glyph, SlimScrollBars, clear, flat_button, plain_tool_tip
 from desktop.ui.flow_layout import FlowLayout
 from desktop.visible_text import visible_line
 
 _WIDEST_NAME = 220
+#: Lines of chips that are seen at once.
+_MOST_LINES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +45,18 @@ class Words:
                 icon, whose, size, place = "file", "", content.size, ""
             case Prompt(server, name, title):
                 icon, name, whose, size, place = "prompt", title or name, server, None, ""
-        about = filter(None, (visible_line(whose, 60), QLocale().formattedDataSize(size) if size else ""))
+        about = filter(None, (visible_line(whose, 60), _size(size) if size else ""))
         return cls(icon, visible_line(name, 120), " · ".join(about), visible_line(place, 500))
 
 
-class Chips(QWidget):
-    """Signals:
+def _size(size: int) -> str:
+    return QLocale().formattedDataSize(size, 0 if size < 2**20 else 1)
+
+
+class Chips(QScrollArea):
+    """A few lines of them; more scroll.
+
+    Signals:
     removed: The person took one off.
     """
 
@@ -58,10 +66,18 @@ class Chips(QWidget):
         super().__init__(parent)
         self._attached: list[Attached] = []
         self._chips: list[_Chip] = []
-        self._layout = FlowLayout(self)
+        page = QWidget()
+        self._layout = FlowLayout(page)
         self._layout.setContentsMargins(0, 0, 0, 0)
+        self.setWidget(page)
+        self.setWidgetResizable(True)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.viewport().setAutoFillBackground(False)
+        page.setAutoFillBackground(False)
+        SlimScrollBars(self)
         self.setAccessibleName(self.tr("Attached"))
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Minimum)
         self.hide()
 
     @property
@@ -74,7 +90,18 @@ class Chips(QWidget):
         self._chips = [_Chip(each, lambda each=each: self._remove(each)) for each in self._attached]
         for chip in self._chips:
             self._layout.addWidget(chip)
+        self._fit()
         self.setVisible(bool(self._attached))
+
+    def _fit(self) -> None:
+        if self._chips:
+            line = self._chips[0].sizeHint().height() + self._layout.spacing()
+            wanted = self._layout.heightForWidth(self.viewport().width())
+            self.setFixedHeight(min(wanted, _MOST_LINES * line))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._fit()
 
     def _remove(self, attached: Attached) -> None:
         place = self._attached.index(attached)
@@ -109,7 +136,10 @@ class _Chip(Card):
         layout.addWidget(glyph)
         layout.addWidget(label)
         if said:
-            layout.addWidget(ElidedLabel(said, tone=tone))
+            about = ElidedLabel(said, tone=tone)
+            about.setMinimumWidth(min(about.sizeHint().width(), icons.scaled(_WIDEST_NAME)))  # the name gives way first
+            layout.addSpacing(2)
+            layout.addWidget(about)
         layout.addWidget(button)
         self._layout = layout
         self.setAccessibleName(", ".join(filter(None, (words.name, said))))

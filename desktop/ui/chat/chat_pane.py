@@ -317,6 +317,7 @@ class ChatPane(QWidget):
 
     def _show_model(self) -> None:
         values = self._core.settings.values
+        self._composer.set_reads_attached(not self._is_guide)
         if self._is_guide:
             self._header.show_model(model_label(GUIDE), self.tr("Guide · no language model"))
         else:

@@ -207,19 +207,20 @@ class CompletionPopup(Card):
             self._announce()
 
     def _place(self) -> None:
-        """Above the line that the cursor is in, in the window, within its width."""
+        """Above the line that the cursor is in, in the window, within the field's width."""
         window = self._field.window()
         if self.parentWidget() is not window:
             self.setParent(window)
         around = 2 * (theme.SPACING // 2)
         line = self._field.cursorRect()
         corner = self._field.viewport().mapTo(window, line.topLeft())
-        width = min(_WIDEST, max(self._field.width(), 200), window.width() - 2 * theme.SPACING)
+        left = self._field.mapTo(window, QPoint(0, 0)).x()
+        width = min(_WIDEST, self._field.width())
         row = self._view.sizeHintForRow(0)
         room = max(row, corner.y() - 2 * theme.SPACING - around)
         rows = min(_MOST_ROWS, self._model.rowCount(), room // row)
         height = rows * row + around
-        x = max(theme.SPACING, min(corner.x() - theme.SPACING, window.width() - width - theme.SPACING))
+        x = max(left, min(corner.x() - theme.SPACING, left + self._field.width() - width))
         self.setGeometry(x, corner.y() - height - theme.SPACING // 2, width, height)
 
     def _close(self) -> None:

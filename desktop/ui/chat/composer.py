@@ -6,13 +6,13 @@ import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
-from PySide6.QtCore import QBuffer, QIODevice, QMimeData, QPoint, Qt, Signal
+from PySide6.QtCore import QBuffer, QEvent, QIODevice, QMimeData, QPoint, Qt, Signal
 from PySide6.QtGui import QDragEnterEvent, QDropEvent, QFocusEvent, QImage
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QVBoxLayout, QWidget
 
 from desktop.assistant.attachments import LARGEST_IMAGE, ImageSource, look
 from desktop.errors import AssistantError, Diagnostic
-from desktop.ui import messages, tasks, theme
+from desktop.ui import icons, messages, tasks, theme
 from desktop.ui.chat import files
 from desktop.ui.chat.attachment_chips import Chips, Words
 from desktop.ui.chat.completion_popup import CompletionPopup
@@ -24,6 +24,8 @@ from desktop.visible_text import visible_line
 
 #: Attachments of a message.
 MOST_ATTACHED = 20
+#: Pixels of the buttons, beside icons of the usual size.
+_BUTTON = 34
 
 
 class Composer(Card):
@@ -43,9 +45,11 @@ class Composer(Card):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__("card", "border", parent)
         self._busy = False
+        self._is_read = True
         self._chips = Chips(self)  # made in the order in which Tab goes through them
         self._chips.removed.connect(self._removed)
         self._attach = flat_button("attach", self.tr("Attach"), parent=self)
+        self._attach.setMinimumHeight(icons.scaled(_BUTTON))
         self._attach.clicked.connect(self._open_menu)
         self._edit = MessageField(self.takes, self)
         self._edit.enter_pressed.connect(self._send)
@@ -55,7 +59,7 @@ class Composer(Card):
         self._edit.given.connect(self.take)
         self._edit.focus_changed.connect(self._show_focus)
         self.completions = CompletionPopup(self._edit)
-        self._button = RoundButton(34)
+        self._button = RoundButton(_BUTTON)
         self._button.clicked.connect(lambda: self._stop() if self._busy else self._send())
         self._hint = PlainLabel(tone="muted", scale=0.9)
         self._hint.hide()
@@ -85,7 +89,6 @@ class Composer(Card):
         """Shows a draft, with what could not be read of it."""
         self.set_text(draft.text)
         self._show_attached(draft.attached)
-        self._say(_faults(draft.attached))
 
     def attach(self, *contents: Content) -> None:
         """Adds to what is attached, once each."""
@@ -119,8 +122,13 @@ class Composer(Card):
     def set_busy(self, busy: bool) -> None:
         """While an answer comes, the button stops it; what is written meanwhile stays."""
         self._busy = busy
-        self._say(_faults(self._chips.attached))
+        self._say_of_attached()
         self._show_state()
+
+    def set_reads_attached(self, is_read: bool) -> None:
+        """Whether what is attached is of use to who answers."""
+        self._is_read = is_read
+        self._say_of_attached()
 
     def set_placeholder(self, text: str) -> None:
         self._edit.setPlaceholderText(text)
@@ -143,10 +151,17 @@ class Composer(Card):
 
     def _show_attached(self, attached: Sequence[Attached]) -> None:
         self._chips.show_attached(attached)
+        self._say_of_attached()
         self._show_state()
 
+    def _say_of_attached(self) -> None:
+        """What could not be read, or that nothing of it is."""
+        attached = self._chips.attached
+        unread = self.tr("Guide does not read what is attached. Choose a language model above.")
+        self._say(_faults(attached) or ("" if self._is_read or not attached else unread))
+
     def _removed(self) -> None:
-        self._say(_faults(self._chips.attached))
+        self._say_of_attached()
         self._show_state()
         if not self._chips.attached:
             self._edit.setFocus()
@@ -205,6 +220,11 @@ class Composer(Card):
         name = self.tr("Stop (Esc)") if self._busy else self.tr("Send (Enter)")
         self._button.show_action("stop" if self._busy else "send", name)
         self._button.setEnabled(self._busy or not self.draft.is_empty)
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.FontChange:
+            self._attach.setMinimumHeight(icons.scaled(_BUTTON))
 
     def focusInEvent(self, event: QFocusEvent) -> None:
         self._edit.setFocus(event.reason())

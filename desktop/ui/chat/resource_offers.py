@@ -51,10 +51,10 @@ class ResourceOffers(QObject):
         self._ask_servers()
         catalog = self._core.catalog
         query = written.strip()
+        found = await asyncio.to_thread(_named, catalog.entries(), query)
         if query:
-            found: Sequence[CatalogEntry] = (await catalog.search_known(query, kind="resources", limit=MOST)).candidates
-        else:
-            found = await asyncio.to_thread(_first, catalog.entries())
+            ranked = (await catalog.search_known(query, kind="resources", limit=MOST)).candidates
+            found += [each for each in ranked if each not in found]
         return [self._offer(each) for each in found if isinstance(each, ResourceEntry | TemplateEntry)]
 
     def _offer(self, entry: ResourceEntry | TemplateEntry) -> Offer:
@@ -98,6 +98,8 @@ class ResourceOffers(QObject):
         self.changed.emit()
 
 
-def _first(entries: Sequence[CatalogEntry]) -> list[CatalogEntry]:
-    """The first of the resources and templates, in the order of a list that nothing ranks."""
-    return ordered([each for each in entries if each.kind in _KINDS])[:MOST]
+def _named(entries: Sequence[CatalogEntry], beginning: str) -> list[CatalogEntry]:
+    """The first of the resources and templates whose name begins so: the search waits for a word that tells something."""
+    sought = beginning.casefold()
+    resources = [each for each in entries if each.kind in _KINDS]
+    return ordered([each for each in resources if (each.title or each.name).casefold().startswith(sought)])[:MOST]

@@ -59,6 +59,7 @@ class ArgumentForm(QWidget):
             line.returnPressed.connect(partial(self._go_on, argument.name))
             fault = PlainLabel(tone="error")
             fault.hide()
+            line.textChanged.connect(fault.hide)
             column.addLayout(head)
             if argument.description:
                 column.addWidget(PlainLabel(visible_line(argument.description, 400), tone="muted"))
