@@ -29,6 +29,7 @@ from desktop.errors import AssistantError
 from desktop.ui import error_box, icons, tasks, theme
 from desktop.ui.chat.chat_pane import ChatPane
 from desktop.ui.chat.conversation_list import ConversationList
+from desktop.ui.dialogs.import_wizard import dropped_servers
 from desktop.ui.dialogs.settings_dialog import SettingsDialog
 from desktop.ui.folders import Folders, dropped_folder
 from desktop.ui.model_menu import ModelMenu
@@ -127,6 +128,7 @@ class MainWindow(QMainWindow):
         choose.triggered.connect(self.folders.choose)
         self.addAction(choose)
         self._add(file, self.tr("&Add a server…"), "", self.servers.add_server)
+        self._add(file, self.tr("&Import servers…"), "", self.servers.import_servers)
         self._add(file, self.tr("&Settings…"), "Ctrl+,", self.open_settings)
         file.addSeparator()
         self._add(file, self.tr("&Quit"), "Ctrl+Q", self.close)
@@ -270,7 +272,7 @@ class MainWindow(QMainWindow):
         self._fit()
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
-        if dropped_folder(event.mimeData()) is not None:
+        if dropped_folder(event.mimeData()) is not None or dropped_servers(event.mimeData()) is not None:
             event.acceptProposedAction()
 
     def dropEvent(self, event: QDropEvent) -> None:
@@ -278,6 +280,9 @@ class MainWindow(QMainWindow):
         if folder is not None:
             event.acceptProposedAction()
             self.folders.open(folder)
+        elif (servers := dropped_servers(event.mimeData())) is not None:
+            event.acceptProposedAction()
+            self.servers.import_servers(servers)
 
     def closeEvent(self, event: QCloseEvent) -> None:
         change(

@@ -9,18 +9,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from PySide6.QtCore import QPoint, Qt
-from PySide6.QtGui import QAccessible
+from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
+from PySide6.QtGui import QAccessible, QDragEnterEvent, QDropEvent
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QCheckBox, QCommandLinkButton, QFileDialog, QLineEdit, QWidget
+from PySide6.QtWidgets import QApplication, QCheckBox, QCommandLinkButton, QFileDialog, QLineEdit, QWidget
 
 from desktop.core import Core
 from desktop.host.config_import import read_source
 from desktop.host.server_references import keyring_name
 from desktop.ui import tasks
+from desktop.ui.dialogs.bundle_dialog import BundleDialog
 from desktop.ui.dialogs.import_row import ImportRow
 from desktop.ui.dialogs.import_wizard import ImportWizard
 from desktop.ui.error_box import ErrorBox
+from desktop.ui.panels.servers_panel import ServersPanel
+from tests.host.imports.test_bundle import bundle
 from tests.ui.person import button, click, entries, opened, seen, until, windows, write_servers
 
 pytestmark = pytest.mark.anyio
@@ -86,8 +89,7 @@ async def test_found_files_are_offered_and_one_is_taken_over(
     written("cursor_mcp.json", marker, home / ".cursor" / "mcp.json")
     written("lm_studio_mcp.json", marker, home / ".lmstudio" / "mcp.json")
     dialog, task = await wizard(core, window)
-    await until(lambda: "Cursor: 3 servers" in seen(dialog))
-    assert "LM Studio: 2 servers" in seen(dialog)
+    await until(lambda: "Cursor: 3 servers" in seen(dialog) and "LM Studio: 2 servers" in seen(dialog))
     [cursor] = [each for each in dialog.findChildren(QCommandLinkButton) if each.text().startswith("Cursor")]
     assert cursor.description() == str(home / ".cursor" / "mcp.json")
     click(dialog, "LM Studio: 2 servers")
@@ -108,7 +110,7 @@ async def test_found_files_are_offered_and_one_is_taken_over(
 
 async def test_without_any_file_it_says_so_and_a_file_is_chosen(core: Core, window: QWidget, marker: Path) -> None:
     dialog, task = await wizard(core, window)
-    await until(lambda: "No known program keeps servers here." in seen(dialog))
+    await until(lambda: "No known program keeps servers here." in seen(dialog) and "Choose a file…" in seen(dialog))
     click(dialog, "Choose a file…")
     chooser = await opened(QFileDialog)
     chooser.fileSelected.emit(str(written("zed_settings.json", marker)))
@@ -267,3 +269,91 @@ async def test_the_keyboard_alone_is_enough(core: Core, window: QWidget, tmp_pat
     QTest.keyPress(dialog, Qt.Key.Key_Return)  # the dialog is off when the key comes up
     assert await accepted(task)
     assert list(entries(core.servers_file)) == ["b"]
+
+
+# The ways to it
+
+
+async def panel_of(core: Core) -> ServersPanel:
+    panel = ServersPanel(core)
+    panel.resize(320, 700)
+    panel.show()
+    await core.start()
+    await until(lambda: "Starting" not in seen(panel))
+    return panel
+
+
+def dragged(*files: Path) -> QMimeData:
+    data = QMimeData()
+    data.setUrls([QUrl.fromLocalFile(str(file)) for file in files])
+    return data
+
+
+def drop(widget: QWidget, data: QMimeData) -> bool:
+    """Drags over a widget and drops there what it takes."""
+    place, buttons = QPointF(widget.rect().center()), Qt.MouseButton.LeftButton
+    no_keys = Qt.KeyboardModifier.NoModifier
+    entering = QDragEnterEvent(place.toPoint(), Qt.DropAction.CopyAction, data, buttons, no_keys)
+    entering.ignore()
+    QApplication.sendEvent(widget, entering)
+    if entering.isAccepted():
+        QApplication.sendEvent(widget, QDropEvent(place, Qt.DropAction.CopyAction, data, buttons, no_keys))
+    return entering.isAccepted()
+
+
+async def test_without_servers_the_panel_says_whose_could_be_taken_over(core: Core, marker: Path, home: Path) -> None:
+    written("cursor_mcp.json", marker, home / ".cursor" / "mcp.json")
+    panel = await panel_of(core)
+    await until(lambda: "Other programs have servers on this computer: Cursor (3)" in seen(panel))
+    click(panel, "Import servers…")
+    dialog = await opened(ImportWizard)
+    await until(lambda: "Cursor: 3 servers" in seen(dialog))
+    click(dialog, "Cursor: 3 servers")
+    await until(lambda: "home" in rows(dialog))
+    tick(rows(dialog)["remote"], "Take over remote")
+    click(dialog, "Import 1 server")
+    # It is there and waits to be allowed: nothing has started.
+    await until(lambda: "Asks to start" in seen(panel))
+    assert core.host.connections["home"].state.status == "needs_consent"
+
+
+async def test_the_button_that_adds_has_the_import_in_its_menu(core: Core) -> None:
+    panel = await panel_of(core)
+    button = panel._add
+    assert [each.text() for each in button.menu().actions()] == ["New server…", "Import servers…"]
+    button.menu().actions()[1].trigger()
+    assert (await opened(ImportWizard)).windowTitle() == "Import servers"
+
+
+@pytest.mark.filterwarnings("ignore:.*QDragEnterEvent:DeprecationWarning")  # older ones have no other constructor
+async def test_a_dropped_file_opens_the_import(core: Core, marker: Path, tmp_path: Path) -> None:
+    panel = await panel_of(core)
+    file = written("windsurf_mcp_config.json", marker)
+    assert not drop(panel, dragged(file, file))
+    assert not drop(panel, dragged(tmp_path / "picture.png"))
+    assert drop(panel, dragged(file))
+    dialog = await opened(ImportWizard)
+    await until(lambda: "github-mcp-server" in rows(dialog))
+    click(dialog, "Cancel")
+    await until(lambda: windows(ImportWizard) == [])
+    assert drop(panel, dragged(bundle(tmp_path)))
+    assert "Local files" in seen(await opened(BundleDialog))
+
+
+@pytest.mark.filterwarnings("ignore:.*QDragEnterEvent:DeprecationWarning")  # older ones have no other constructor
+async def test_a_dropped_bundle_that_cannot_be_read_is_told(core: Core, tmp_path: Path) -> None:
+    panel = await panel_of(core)
+    (tmp_path / "x.mcpb").write_text("no ZIP")
+    assert drop(panel, dragged(tmp_path / "x.mcpb"))
+    assert "it is no whole ZIP file" in seen(await opened(ErrorBox))
+
+
+async def test_a_bundle_may_be_chosen_in_the_import(core: Core, window: QWidget, tmp_path: Path) -> None:
+    dialog, task = await wizard(core, window)
+    await until(lambda: "Choose a file…" in seen(dialog))
+    dialog.read_file(bundle(tmp_path))
+    form = await opened(BundleDialog)
+    click(form, "Cancel")
+    await until(lambda: windows(BundleDialog) == [])
+    click(dialog, "Cancel")
+    assert not await accepted(task)

@@ -11,7 +11,7 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QMimeData, Qt
 from PySide6.QtWidgets import (
     QCommandLinkButton,
     QDialog,
@@ -26,17 +26,22 @@ from PySide6.QtWidgets import (
 
 from desktop.errors import AssistantError
 from desktop.host import config_import, servers_file
+from desktop.host.bundle import Bundle, is_bundle, read_bundle
 from desktop.host.config_import import Source
 from desktop.host.server_references import keyring_name
 from desktop.ui import error_box, messages, tasks, theme
 from desktop.ui.buttons import PrimaryButton
 from desktop.ui.chat.widgets import clear
+from desktop.ui.dialogs.bundle_dialog import BundleDialog
 from desktop.ui.dialogs.import_row import Chosen, ImportRow
 from desktop.ui.labels import PlainLabel
 from desktop.visible_text import visible_line
 
 if TYPE_CHECKING:
     from desktop.core import Core
+
+#: Of files that may hold servers.
+_ENDINGS = (".json", ".toml", ".yaml", ".yml")
 
 
 class ImportWizard(QDialog):
@@ -128,7 +133,7 @@ class ImportWizard(QDialog):
     def _choose_file(self) -> None:
         dialog = QFileDialog(self, self.tr("Choose a file with servers"), str(Path.home()))
         dialog.setFileMode(QFileDialog.FileMode.ExistingFile)
-        dialog.setNameFilters([self.tr("Servers (*.json *.toml *.yaml *.yml)"), self.tr("All files (*)")])
+        dialog.setNameFilters([self.tr("Servers (*.json *.toml *.yaml *.yml *.mcpb *.dxt)"), self.tr("All files (*)")])
         dialog.fileSelected.connect(lambda name: self.read_file(Path(name)))
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         dialog.open()
@@ -139,10 +144,19 @@ class ImportWizard(QDialog):
 
     async def _read(self, file: Path) -> None:
         try:
+            if is_bundle(file):
+                await self._add_bundle(await asyncio.to_thread(read_bundle, file))
+                return
             source = await asyncio.to_thread(config_import.read_source, file, own_file=self._core.servers_file)
             await self._open(source)
         except AssistantError as error:
             self._tell(error)
+
+    async def _add_bundle(self, bundle: Bundle) -> None:
+        dialog = BundleDialog(self._core, self, bundle)
+        if await tasks.opened(dialog):
+            self.saved = dialog.saved
+            self.accept()
 
     # What of it
 
@@ -233,6 +247,12 @@ class ImportWizard(QDialog):
     def _say(self, text: str) -> None:
         self._fault.setText(text)
         self._fault.show()
+
+
+def dropped_servers(data: QMimeData) -> Path | None:
+    """The one file that is dragged, if it may hold servers."""
+    paths = [Path(url.toLocalFile()) for url in data.urls() if url.isLocalFile()]
+    return paths[0] if len(paths) == 1 and (paths[0].suffix.lower() in _ENDINGS or is_bundle(paths[0])) else None
 
 
 def _scrolling(page: QWidget) -> QScrollArea:

@@ -15,12 +15,15 @@ from PySide6.QtWidgets import QFileDialog, QWidget
 from desktop import links
 from desktop.errors import AssistantError
 from desktop.host import servers_file
+from desktop.host.bundle import is_bundle, read_bundle
 from desktop.host.runtimes import runtime_of
 from desktop.host.server_config import BUILTIN_NAME
 from desktop.host.server_references import keyring_name, secret_names
 from desktop.host.workspace import secret_name
 from desktop.ui import error_box, tasks
+from desktop.ui.dialogs.bundle_dialog import BundleDialog
 from desktop.ui.dialogs.confirmation import confirmed
+from desktop.ui.dialogs.import_wizard import ImportWizard
 from desktop.ui.dialogs.import_wizard import ImportWizard
 from desktop.ui.dialogs.log_dialog import LogDialog
 from desktop.ui.dialogs.secret_prompt import SecretPrompt
@@ -102,6 +105,22 @@ class ServerSteps:
         if not await tasks.opened(wizard):
             return ""
         saved = wizard.saved
+        await self._core.reload_servers()
+        return saved
+
+    async def import_servers(self, file: Path | None = None) -> str:
+        """Opens the import of other programs' servers, or of a file's. Returns the first name that was saved, or ""."""
+        window = self._parent.window()
+        dialog: ImportWizard | BundleDialog
+        if file is not None and is_bundle(file):
+            dialog = BundleDialog(self._core, window, await asyncio.to_thread(read_bundle, file))
+        else:
+            dialog = ImportWizard(self._core, window)
+            if file is not None:
+                dialog.read_file(file)
+        if not await tasks.opened(dialog):
+            return ""
+        saved = dialog.saved
         await self._core.reload_servers()
         return saved
 

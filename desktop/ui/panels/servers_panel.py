@@ -6,16 +6,20 @@ Used by the main window. It follows the host's signals and draws at most some 20
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QLocale, QPoint, Qt, QTimer
-from PySide6.QtGui import QAction
+from PySide6.QtGui import QAction, QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import (
     QHBoxLayout,
     QMenu,
+    QPushButton,
     QScrollArea,
     QStackedWidget,
+    QToolButton,
     QVBoxLayout,
     QWidget,
 )
@@ -23,9 +27,11 @@ from PySide6.QtWidgets import (
 from desktop import links
 from desktop.assistant import toolbox
 from desktop.catalog_entries import ToolDefinition
+from desktop.host.config_import import find_sources
 from desktop.ui import icons, tasks, theme
 from desktop.ui.buttons import PrimaryButton
 from desktop.ui.chat.widgets import ElidedLabel, SlimScrollBars, flat_button, plain_tool_tip
+from desktop.ui.dialogs.import_wizard import dropped_servers
 from desktop.ui.labels import PlainLabel
 from desktop.ui.panels.server_rows import FaultRow, ReplacedRow, ServerRow
 from desktop.ui.panels.server_steps import ServerSteps
@@ -60,6 +66,14 @@ class ServersPanel(QWidget):
 
         self._add = flat_button("add", self.tr("Add a server"), text=self.tr("Add"))
         self._add.clicked.connect(self.add_server)
+        ways = QMenu(self)
+        for text, step in (
+            (self.tr("New server…"), self.add_server),
+            (self.tr("Import servers…"), self.import_servers),
+        ):
+            ways.addAction(text).triggered.connect(lambda _=False, step=step: step())
+        self._add.setMenu(ways)
+        self._add.setPopupMode(QToolButton.ToolButtonPopupMode.MenuButtonPopup)
         head = QHBoxLayout()
         head.setSpacing(theme.SPACING)
         self._count = ElidedLabel("", tone="muted")
@@ -95,11 +109,16 @@ class ServersPanel(QWidget):
         layout.addWidget(self._count)
         layout.addWidget(self._pages, 1)
         self.setMinimumWidth(240)
+        self.setAcceptDrops(True)
         tasks.start(self._follow_host(), on_error=self)
 
     def add_server(self) -> None:
         """Opens the form for a new server."""
         tasks.start(self._focus_after(self.steps.edit(None)), on_error=self)
+
+    def import_servers(self, file: Path | None = None) -> None:
+        """Opens the import of other programs' servers, or of a file's."""
+        tasks.start(self._focus_after(self.steps.import_servers(file)), on_error=self)
 
     def focus_server(self, name: str = "") -> None:
         """Gives the keyboard to a server, to the first where there is none of that name, or to the button that adds one."""
@@ -132,8 +151,24 @@ class ServersPanel(QWidget):
         button = PrimaryButton(self.tr("Add a server"))
         button.clicked.connect(self.add_server)
         layout.addWidget(button, 0, Qt.AlignmentFlag.AlignLeft)
+        self._found = PlainLabel(tone="muted")
+        self._found.hide()
+        layout.addWidget(self._found)
+        importing = QPushButton(self.tr("Import servers…"))
+        importing.clicked.connect(lambda: self.import_servers())
+        layout.addWidget(importing, 0, Qt.AlignmentFlag.AlignLeft)
         layout.addStretch(1)
         return page
+
+    async def _look_for_others(self) -> None:
+        """Tells whose servers could be taken over; none of them is started by it."""
+        found = await asyncio.to_thread(find_sources)
+        counts: Counter[str] = Counter()
+        for source in found:
+            counts[source.program] += source.count
+        listed = ", ".join(f"{program} ({count})" for program, count in counts.items())
+        self._found.setText(self.tr("Other programs have servers on this computer: {listed}").format(listed=listed))
+        self._found.setVisible(bool(found))
 
     async def _follow_host(self) -> None:
         await self._core.ready()
@@ -233,7 +268,10 @@ class ServersPanel(QWidget):
                 self._list_layout.removeWidget(row)
                 self._list_layout.insertWidget(position, row)
         own = [name for name, connection in ordered if connection.definition.kind != "builtin"]
-        self._pages.setCurrentIndex(2 if own or self._faults else 1)
+        empty = not own and not self._faults
+        if empty and self._pages.currentIndex() != 1:
+            tasks.start(self._look_for_others(), on_error=self)
+        self._pages.setCurrentIndex(1 if empty else 2)
 
     def _focus_neighbour(self, row: ServerRow, step: int) -> None:
         item = self._list_layout.itemAt(self._list_layout.indexOf(row) + step)
@@ -322,6 +360,14 @@ class ServersPanel(QWidget):
             self._servers_changed()
         else:
             await self.steps.allow(name)
+
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
+        if dropped_servers(event.mimeData()) is not None:
+            event.acceptProposedAction()
+
+    def dropEvent(self, event: QDropEvent) -> None:
+        event.acceptProposedAction()
+        self.import_servers(dropped_servers(event.mimeData()))
 
     async def _focus_after(self, step: Coroutine[Any, Any, str]) -> None:
         """Gives the keyboard to the server that a step gave a definition, if it did."""
