@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from mcp.client.session import ElicitationFnT, MessageHandlerFnT
@@ -233,6 +234,8 @@ class Lifecycle:
                 self._connected(life, attempt)
                 if client.only_legacy or (legacy and self._definition.protocol == "auto"):
                     life.accompany(self._remember(self._legacy_servers.add))
+                if (strayed := getattr(transport, "strayed", None)) is not None:
+                    life.accompany(self._tell_of_strays(strayed))
                 await self._until_over(life, transport)
         except BaseException as raised:  # the SDK raises groups, and cancels its user when it breaks down
             error = raised
@@ -255,6 +258,11 @@ class Lifecycle:
         self.publish(ServerState("connected", protocol_version=life.client.protocol_version, title=title))
         self._told_connected(life, self._connected_at > 0)
         self._connected_at = asyncio.get_running_loop().time()
+
+    async def _tell_of_strays(self, strayed: asyncio.Event) -> None:
+        await strayed.wait()
+        if self.state.status == "connected":
+            self.publish(replace(self.state, strays=True))
 
     async def _until_over(self, life: Life, transport: Any) -> None:
         """Waits until a life is to end or its server is gone, and parts from it."""

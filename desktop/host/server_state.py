@@ -37,5 +37,7 @@ class ServerState:
     """Entries by kind (``tool``, ``resource``, ``template``, ``prompt``) as listed last; a kind that is missing is unknown."""
     warnings: tuple[Diagnostic, ...] = ()
     """What was wrong with the last lists, such as pages that repeat."""
+    strays: bool = False
+    """Whether its output has had lines that are no messages: they were left out, and are in its log."""
     retry_in: float | None = None
     """Seconds from the publication of this state to the next attempt to connect; None: none is planned."""

@@ -56,6 +56,7 @@ class StdioTransport:
         pid: Of the server's process; None before it has started.
         exit_status: None until the process has ended; negative: ended by that signal.
         ended: Set when nothing can come from the server any more: its output or its process has ended.
+        strayed: Set when the first line of its output was no message.
         stray_lines: How many lines of its output were no messages; the lines themselves are in the log.
     """
 
@@ -72,6 +73,7 @@ class StdioTransport:
         """`environment` is the whole environment; messages of more than 1 MiB are kept in `spool_folder` until `read_large`
         has read them."""
         self.ended = asyncio.Event()
+        self.strayed = asyncio.Event()
         self.stray_lines = 0
         self._command = list(command)
         self._environment = environment
@@ -235,6 +237,7 @@ class StdioTransport:
 
     def _note(self, strays: list[bytes]) -> None:
         if strays:
+            self.strayed.set()
             self.stray_lines += len(strays)
             self._log.extend((line[: 4 * LONGEST_LINE].decode(errors="replace") for line in strays), "stray")
             strays.clear()

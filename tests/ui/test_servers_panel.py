@@ -260,6 +260,16 @@ async def test_what_is_wrong_with_a_list_is_told_although_the_server_is_connecte
     await until(lambda: "The server's list is not complete" in seen(row(panel, "hostile")))
 
 
+async def test_lines_that_are_no_messages_are_mentioned_and_stand_in_the_log(core: Core) -> None:
+    panel = await panel_with(core, noisy=stdio(hostile("--banner")))
+    allow(panel, "noisy")
+    await until(lambda: "It prints lines that are no messages." in seen(row(panel, "noisy")))
+    assert "Connected" in seen(row(panel, "noisy"))
+    await until(lambda: "tools" in seen(row(panel, "noisy")))
+    assert "It prints lines that are no messages." in seen(row(panel, "noisy"))
+    assert any(line.kind == "stray" for line in core.host.connections["noisy"].log.lines())
+
+
 async def test_faults_of_the_configuration_are_named_with_field_and_reason(core: Core) -> None:
     panel = await panel_with(core, good={"url": "http://127.0.0.1:9/"}, bad={"command": "x", "args": ["a", 7]})
     [fault] = panel.findChildren(FaultRow)

@@ -149,10 +149,13 @@ class ConsentBlock(Block):
 
 
 class WarningBlock(Block):
-    """What was wrong with the lists of a server that is connected all the same."""
+    """What is wrong with a server that is connected all the same: its lists, or lines that are no messages."""
 
-    def __init__(self, warnings: Sequence[Diagnostic]) -> None:
-        texts = [PlainLabel(messages.message(each), tone="warning", selectable=True) for each in warnings]
+    def __init__(self, state: ServerState) -> None:
+        texts = [PlainLabel(messages.message(each), tone="warning", selectable=True) for each in state.warnings]
+        if state.strays:
+            said = tr("It prints lines that are no messages. They are left out and stand in its log.")
+            texts.append(PlainLabel(said, tone="muted"))
         super().__init__(texts, ())
 
 

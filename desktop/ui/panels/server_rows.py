@@ -117,8 +117,8 @@ class ServerRow(Card):
             self._block = block = FailureBlock(state, state.failure)
             if connection.definition.kind == "stdio":
                 tasks.start(_tell_program(block, connection.definition), on_error=block)
-        elif state.warnings:
-            self._block = WarningBlock(state.warnings)
+        elif state.warnings or state.strays:
+            self._block = WarningBlock(state)
         if self._block is not None:
             self._block.step_chosen.connect(self.step_chosen)
             self._layout.addWidget(self._block, 2, 0, 1, 3)
@@ -230,7 +230,7 @@ def state_word(state: ServerState) -> tuple[str, str, str]:
 
 def _told(state: ServerState) -> object:
     """What of a state the block below a row tells."""
-    return state.status, state.failure, state.retry_in, state.warnings
+    return state.status, state.failure, state.retry_in, state.warnings, state.strays
 
 
 def offer_summary(state: ServerState, weight: int) -> str:
