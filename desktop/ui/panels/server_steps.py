@@ -24,7 +24,6 @@ from desktop.ui import error_box, tasks
 from desktop.ui.dialogs.bundle_dialog import BundleDialog
 from desktop.ui.dialogs.confirmation import confirmed
 from desktop.ui.dialogs.import_wizard import ImportWizard
-from desktop.ui.dialogs.import_wizard import ImportWizard
 from desktop.ui.dialogs.log_dialog import LogDialog
 from desktop.ui.dialogs.secret_prompt import SecretPrompt
 from desktop.ui.dialogs.server_editor import ServerEditor
@@ -96,15 +95,6 @@ class ServerSteps:
         if not await tasks.opened(editor):
             return ""
         saved = editor.saved
-        await self._core.reload_servers()
-        return saved
-
-    async def import_servers(self) -> str:
-        """Opens the wizard that takes over servers of other programs. Returns the name of the first, or ""."""
-        wizard = ImportWizard(self._core, self._parent.window())
-        if not await tasks.opened(wizard):
-            return ""
-        saved = wizard.saved
         await self._core.reload_servers()
         return saved
 
