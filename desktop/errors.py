@@ -66,7 +66,7 @@ CATALOGUE: dict[str, tuple[str, str]] = {
     ),
     "secret_lookup_failed": (
         "The command for the value of {variable} failed: {reason}.",
-        "Try the command in a terminal; it runs by the platform's shell, in the server's folder.",
+        "Try the command in a terminal; it runs by the platform's shell, in the server's `cwd`.",
     ),
     # servers
     "server_unknown": ("No server of that name is configured.", "Leave out the server, or name a configured one."),

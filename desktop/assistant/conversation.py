@@ -58,6 +58,10 @@ class Notice:
 
     diagnostic: Diagnostic
     severity: Literal["info", "warning", "error"] = "error"
+    covers: str = ""
+    """Id of the last message that the model does not get any more, where the notice tells that."""
+    summary: str = ""
+    """What it gets in the place of these messages."""
     kind: Literal["notice"] = "notice"
 
 

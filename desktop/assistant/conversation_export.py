@@ -49,7 +49,8 @@ def _part(part: Part) -> str:
         case Image(mime_type, data):
             return f"![image](data:{visible_line(mime_type)};base64,{data})"
         case Notice(diagnostic):
-            return f"*{visible(f'{diagnostic.message} {diagnostic.hint}').strip()}*"
+            said = f"*{visible(f'{diagnostic.message} {diagnostic.hint}').strip()}*"
+            return f"{said}\n\n{_fenced(part.summary)}" if part.summary else said
         case ToolCall():
             return _call(part)
         case Choice(question, options, answer):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 from desktop.assistant import toolbox
 from desktop.assistant.approval import Approvals
 from desktop.assistant.attachments import Attachments
-from desktop.assistant.context_window import fitted
+from desktop.assistant.context_window import fitted, summarised
 from desktop.assistant.conversation import (
     Attachment,
     Conversation,
@@ -50,8 +50,10 @@ from desktop.assistant.language_model import (
     ModelEvent,
     ModelRequest,
     ToolCallRequested,
+    ToolSpec,
 )
 from desktop.assistant.mcp_tools import McpTools
+from desktop.assistant.summary import room_made
 from desktop.assistant.tool_calls import ToolCalls, finish
 from desktop.assistant.toolbox import Toolbox
 from desktop.errors import AssistantError, Diagnostic
@@ -222,10 +224,11 @@ class _Turn:
 
     async def _answer(self) -> tuple[Message, Diagnostic | None]:
         """One answer of the model, as a message of the conversation, and why it broke off."""
-        request = self._request()
         message = self._conversation.add(Message("assistant", model=self._model.title, finished=False))
         self._save(message)
         await self._emit(MessageStarted(message))
+        await self._make_room(message)
+        request = self._request()
         diagnostic: Diagnostic | None = None
         event: ModelEvent | None = None
         try:
@@ -245,11 +248,24 @@ class _Turn:
         return message, diagnostic
 
     def _request(self) -> ModelRequest:
-        messages = self._conversation.messages
-        offered = [tool for tool in Toolbox(messages).tools if self._catalog.current(tool) is None]
-        tools = [self._mcp_tools.spec(), *map(toolbox.spec, offered)]
+        messages, tools = summarised(self._conversation.messages), self._tools()
         sent = fitted(messages, system=SYSTEM, tools=tools, window=self._model.context_window)
         return ModelRequest(SYSTEM, sent, tools)
+
+    def _tools(self) -> list[ToolSpec]:
+        offered = [tool for tool in Toolbox(self._conversation.messages).tools if self._catalog.current(tool) is None]
+        return [self._mcp_tools.spec(), *map(toolbox.spec, offered)]
+
+    async def _make_room(self, message: Message) -> None:
+        """Takes down in the message, and tells, that earlier turns were summarised or left out, where they were."""
+        messages, tools = self._conversation.messages, self._tools()
+        made = await room_made(messages, system=SYSTEM, tools=tools, model=self._model)
+        if made is not None:
+            notice, usage = made
+            self._usage = _sum(self._usage, usage)
+            message.parts.append(notice)
+            self._save(message)
+            await self._emit(PartAdded(notice))
 
     async def _take(self, message: Message, event: ModelEvent) -> None:
         match event:

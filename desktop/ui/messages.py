@@ -107,7 +107,7 @@ def _sentences() -> dict[str, tuple[str, str, str]]:
         "secret_lookup_failed": (
             tr("No value from the command"),
             tr("The command for the value of {variable} failed: {reason}."),
-            tr("Try the command in a terminal. It runs by the system's shell, in the server's folder."),
+            tr("Try the command in a terminal. It runs by the system's shell, in the server's cwd."),
         ),
         # servers
         "server_unknown": (

@@ -9,7 +9,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QSizePolicy, QVBoxLayout, QWidget
 
-from desktop.assistant.conversation import Conversation, Notice, Reasoning
+from desktop.assistant.conversation import Conversation, Notice
 from desktop.errors import Diagnostic
 from desktop.ui import icons, messages, theme
 from desktop.ui.chat.answers import PersonAnswers
@@ -102,14 +102,15 @@ class Bubble(QWidget):
         painter.drawRoundedRect(ground, 12, 12)
 
 
-class ReasoningView(QWidget):
-    """What a model shows of its reasoning: folded away behind a line."""
+class FoldedText(QWidget):
+    """A text folded away behind a line with its title, such as what a model shows of its reasoning."""
 
-    def __init__(self, part: Reasoning, parent: QWidget | None = None) -> None:
+    def __init__(self, title: str, text: Callable[[], str], parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._part = part
+        self._title = title
+        self._text = text
         self._view: CodeView | None = None
-        self._toggle = flat_button("right", self.tr("Reasoning"), text=self.tr("Reasoning"))
+        self._toggle = flat_button("right", title, text=title)
         self._toggle.clicked.connect(self.toggle)
         self._layout = QVBoxLayout(self)
         self._layout.setContentsMargins(0, 0, 0, 0)
@@ -119,7 +120,7 @@ class ReasoningView(QWidget):
     def toggle(self) -> None:
         if self._view is None:
             self._view = CodeView(wrap=True, prose=True, most_lines=_SCROLLED_LINES, parent=self)
-            self._view.setAccessibleName(self.tr("Reasoning"))
+            self._view.setAccessibleName(self._title)
             self._layout.addWidget(self._view)
         else:
             discard(self._view)
@@ -129,7 +130,7 @@ class ReasoningView(QWidget):
 
     def refresh(self) -> None:
         if self._view is not None:
-            self._view.set_text(visible(self._part.text))
+            self._view.set_text(visible(self._text()))
 
 
 class NoticeView(Card):
@@ -147,6 +148,8 @@ class NoticeView(Card):
         texts.addWidget(PlainLabel(words.title, bold=True, tone="" if tone == "muted" else tone))
         if part.severity != "info":
             texts.addWidget(PlainLabel(" ".join(each for each in (words.detail, words.remedy) if each)))
+        if part.summary:
+            texts.addWidget(FoldedText(self.tr("Summary"), lambda: part.summary))
         buttons = FlowLayout()
         for text, act in self._acts(part.diagnostic, around):
             button = QPushButton(text)

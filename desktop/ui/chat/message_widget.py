@@ -27,7 +27,7 @@ from desktop.ui import theme
 from desktop.ui.chat.attachment_card import AttachmentCard
 from desktop.ui.chat.image_view import ImageView
 from desktop.ui.chat.markdown_view import MarkdownView
-from desktop.ui.chat.message_parts import Bubble, NoticeView, ReasoningView, Surroundings, model_label
+from desktop.ui.chat.message_parts import Bubble, FoldedText, NoticeView, Surroundings, model_label
 from desktop.ui.chat.prompt_view import PromptCard
 from desktop.ui.chat.question_cards import ChoiceCard, FormCard
 from desktop.ui.chat.stack_layout import StackLayout
@@ -112,7 +112,7 @@ class MessageWidget(QWidget):
                 view.set_source(part.text, finished=not grows)
                 return view
             case Reasoning():
-                return ReasoningView(part, self)
+                return FoldedText(self.tr("Reasoning"), lambda: part.text, self)
             case Image():
                 return ImageView(part, self)
             case Notice():
@@ -131,7 +131,7 @@ class MessageWidget(QWidget):
     def _update(self, part: Part, widget: QWidget, *, grows: bool) -> None:
         if isinstance(widget, MarkdownView) and isinstance(part, Text):
             widget.set_source(part.text, finished=not grows)
-        elif isinstance(widget, ToolCallCard | ChoiceCard | FormCard | ReasoningView):
+        elif isinstance(widget, ToolCallCard | ChoiceCard | FormCard | FoldedText):
             widget.refresh()
 
     def _show_waiting(self) -> None:
