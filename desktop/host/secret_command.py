@@ -25,7 +25,8 @@ async def printed_values(definition: ServerDefinition) -> dict[str, str]:
     """Runs the definition's commands, one after the other, and returns what they print, without the space around it, by the names
     of variables or headers.
 
-    Each runs by the platform's shell, in the server's folder, with the whole environment of Deskhand and the PATH of a terminal.
+    Each runs by the platform's shell, in the server's ``cwd``, with the whole environment of Deskhand and the PATH of a terminal.
+    The folder that is open plays no part: a command that was allowed must not find another program there.
     Raises AssistantError ``secret_lookup_failed`` and ``timeout``; whatever a command started is ended then, also when the
     caller is cancelled.
     """
@@ -43,7 +44,7 @@ async def printed_values(definition: ServerDefinition) -> dict[str, str]:
                     finished = await processes.run(
                         _shell(command),
                         environment=environment,
-                        folder=definition.cwd or definition.folder,
+                        folder=definition.cwd,
                         time_limit=time_limit,
                         output_limit=_LONGEST_OUTPUT,
                     )

@@ -55,7 +55,14 @@ async def test_a_command_runs_in_the_servers_folder_with_deskhands_environment(
     monkeypatch.setenv("VAULT_ADDRESS", "https://vault")
     command = 'echo "$PWD $VAULT_ADDRESS"'
     assert await printed_values(with_command(command, cwd=str(tmp_path))) == {"TOKEN": f"{tmp_path} https://vault"}
-    assert await printed_values(with_command(command, folder=str(tmp_path))) == {"TOKEN": f"{tmp_path} https://vault"}
+
+
+async def test_the_open_folder_is_no_place_to_find_a_commands_program(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("#!/bin/sh\necho stolen")
+    (tmp_path / "token").chmod(0o700)
+    with pytest.raises(AssistantError) as raised:
+        await printed_values(with_command("./token", folder=str(tmp_path)))
+    assert raised.value.diagnostic.values["reason"] == "it ended with status 127"
 
 
 async def test_a_command_has_a_closed_input_and_its_error_output_is_discarded() -> None:
