@@ -95,6 +95,14 @@ async def test_a_secret_goes_to_the_credentials_and_the_file_gets_a_reference(co
     assert "Keyring not available" in seen(await opened(ErrorBox))
 
 
+async def test_values_of_what_was_pasted_before_do_not_stay_with_another_server(core: Core, window: QWidget) -> None:
+    form, _ = await editor(core, window)
+    paste(form, "API_TOKEN=canary-123 weather-server")
+    await until(lambda: lines(form)[2:] == ["API_TOKEN", "canary-123"])
+    paste(form, "other-server")
+    await until(lambda: lines(form)[2:] == [])
+
+
 async def test_headers_of_a_url_are_asked_for_as_such(core: Core, window: QWidget) -> None:
     form, task = await editor(core, window)
     paste(form, '{"docs": {"url": "https://docs.example/mcp", "headers": {"X-Team": "a"}}}')
