@@ -52,8 +52,10 @@ async def room_made(
         summary, usage = await summary_of(sent[:kept], model, window)
     except (AssistantError, TimeoutError) as error:
         _log.info("%s: no summary of earlier turns: %s", model.title, type(error).__name__)
-    diagnostic = Diagnostic("context_summarised" if summary else "context_left_out", "model")
-    return Notice(diagnostic, "warning", covers=sent[kept - 1].id, summary=summary), usage
+    covers = sent[kept - 1].id
+    if summary:
+        return Notice(Diagnostic("context_summarised", "model"), "info", covers=covers, summary=summary), usage
+    return Notice(Diagnostic("context_left_out", "model"), "warning", covers=covers), usage
 
 
 async def summary_of(messages: Sequence[Message], model: LanguageModel, window: int) -> tuple[str, Usage]:

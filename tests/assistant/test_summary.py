@@ -94,6 +94,7 @@ async def test_earlier_turns_are_summarised_by_the_model_told_to_the_person_and_
     assert [each.name for each in answering.tools] == ["mcp_tools", ECHO.native_name]
     (notice,) = desk.notices
     assert (notice.diagnostic.code, notice.summary) == ("context_summarised", "The house is red.")
+    assert notice.severity == "info"
     assert PartAdded(notice) in events
     assert len(desk.conversation.messages) == 10  # nothing of what was said is gone
     assert desk.conversation.messages[-1].text == "Yes."
@@ -130,7 +131,7 @@ async def test_without_a_summary_earlier_turns_are_left_out_and_the_person_is_to
     asked = model(answer, ["Yes."])
     await desk.say(asked, "What next?")
     (notice,) = desk.notices
-    assert (notice.diagnostic.code, notice.summary) == ("context_left_out", "")
+    assert (notice.diagnostic.code, notice.summary, notice.severity) == ("context_left_out", "", "warning")
     assert asked.requests[-1].messages[0].text.startswith("[The conversation before this")
     assert "red" not in sent(asked.requests[-1])
     assert desk.conversation.messages[-1].text == "Yes."

@@ -273,6 +273,26 @@ async def test_a_failed_answer_can_be_sent_again(chat: Chat) -> None:
     await until(lambda: chat.texts()[-1] == "You said: Try")
 
 
+async def test_a_summary_of_earlier_turns_can_be_read(chat: Chat) -> None:
+    async def script(turn: FakeTurn) -> AsyncGenerator[TurnEvent, None]:
+        summary = "The house is red.\u202e"
+        notice = Notice(Diagnostic("context_summarised", "model"), "info", covers="a", summary=summary)
+        turn.message.parts.append(notice)
+        yield PartAdded(notice)
+        yield turn.text("Yes.")
+
+    chat.assistant.script = script
+    chat.pane.send("What next?")
+    await chat.idle()
+    await until(lambda: "so it gets a summary in their place" in seen(chat.messages))
+    assert "The house is red." not in seen(chat.messages)
+    click(chat.messages, "Summary")
+    await until(lambda: "The house is red.\\u202E" in seen(chat.messages))
+    assert "Send again" not in seen(chat.messages)
+    click(chat.messages, "Summary")
+    await until(lambda: "The house is red." not in seen(chat.messages))
+
+
 # Several conversations
 
 

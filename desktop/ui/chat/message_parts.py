@@ -146,7 +146,7 @@ class NoticeView(Card):
         texts = QVBoxLayout()
         texts.setSpacing(theme.SPACING // 2)
         texts.addWidget(PlainLabel(words.title, bold=True, tone="" if tone == "muted" else tone))
-        if part.severity != "info":
+        if part.severity != "info" or part.covers:
             texts.addWidget(PlainLabel(" ".join(each for each in (words.detail, words.remedy) if each)))
         if part.summary:
             texts.addWidget(FoldedText(self.tr("Summary"), lambda: part.summary))
