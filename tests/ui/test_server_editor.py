@@ -282,6 +282,7 @@ async def test_a_trial_that_fails_says_why_and_saves_nothing(core: Core, window:
     await until(lambda: "exit status 3" in trial_text(form).lower() or "status 3" in trial_text(form))
     assert "no key" in trial_text(form)
     assert "Code: server_exited" in trial_text(form)
+    await until(lambda: f"Program: {sys.executable}" in trial_text(form))
     assert not core.servers_file.exists()
 
 

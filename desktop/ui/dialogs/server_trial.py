@@ -16,7 +16,7 @@ from desktop.host.server_state import Failure, ServerState
 from desktop.ui import tasks, theme
 from desktop.ui.chat.widgets import clear
 from desktop.ui.labels import PlainLabel
-from desktop.ui.panels.server_details import Block, ConsentBlock, FailureBlock
+from desktop.ui.panels.server_details import Block, ConsentBlock, FailureBlock, show_installation
 from desktop.visible_text import visible_line
 
 if TYPE_CHECKING:
@@ -130,10 +130,19 @@ class ServerTrial(QWidget):
         block = FailureBlock(ServerState("failed", failure), failure)
         for button in block.findChildren(QPushButton):
             button.setAutoDefault(False)
-            button.setVisible(button.objectName() in ("reconnect", "edit"))
-        block.step_chosen.connect(
-            lambda step: self.offer(definition, secret) if step == "reconnect" else self.edit_requested.emit()
-        )
+            button.setVisible(button.objectName() in ("reconnect", "edit", "install"))
+        block.look_for_program(definition)
+
+        def take(step: str) -> None:
+            match step:
+                case "reconnect":
+                    self.offer(definition, secret)
+                case "install":
+                    tasks.start(show_installation(definition.command), on_error=self)
+                case _:
+                    self.edit_requested.emit()
+
+        block.step_chosen.connect(take)
         return block
 
     def _show(self, widget: QWidget) -> None:

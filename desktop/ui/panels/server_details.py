@@ -13,11 +13,13 @@ from collections.abc import Sequence
 from PySide6.QtCore import QTimer, Signal
 from PySide6.QtWidgets import QPushButton, QVBoxLayout, QWidget
 
+from desktop import links
 from desktop.errors import Diagnostic
-from desktop.host.programs import Program
+from desktop.host.programs import find_program
+from desktop.host.runtimes import runtime_of
 from desktop.host.server_config import ServerDefinition
 from desktop.host.server_state import Failure, ServerState
-from desktop.ui import messages, theme
+from desktop.ui import messages, tasks, theme
 from desktop.ui.buttons import PrimaryButton
 from desktop.ui.fixed_text import FixedText
 from desktop.ui.flow_layout import FlowLayout
@@ -105,10 +107,16 @@ class FailureBlock(Block):
             self._ticks.start()
             self._count_down()
 
-    def show_program(self, program: Program) -> None:
-        """Tells which program the command names: many a failure is that of an old version."""
-        self._program.setText(tr("Program: {program}").format(program=program))
-        self._program.show()
+    def look_for_program(self, definition: ServerDefinition) -> None:
+        """Tells, as soon as it is known, which program the command names: many a failure is that of an old version."""
+        if definition.kind == "stdio":
+            tasks.start(self._tell_program(definition), on_error=self)
+
+    async def _tell_program(self, definition: ServerDefinition) -> None:
+        program = await find_program(definition.command, definition.env, definition.cwd)
+        if program.path:  # else the failure says so
+            self._program.setText(tr("Program: {program}").format(program=program))
+            self._program.show()
 
     def _count_down(self) -> None:
         seconds = max(0, round(self._due - time.monotonic()))
@@ -166,6 +174,14 @@ class FaultBlock(Block):
         words = messages.words(fault)
         texts = [PlainLabel(words.detail, tone="error", selectable=True), PlainLabel(words.remedy, tone="muted")]
         super().__init__(texts, ("edit", "file") if fault.server else ("file",))
+
+
+async def show_installation(command: str) -> None:
+    """Opens the page that says how the program of a command is installed, where that is known."""
+    runtime = runtime_of(command)
+    link = links.check(runtime.site) if runtime is not None else None
+    if link is not None:
+        await links.open_in_browser(link)
 
 
 def _labels() -> dict[str, str]:

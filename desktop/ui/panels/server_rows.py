@@ -14,10 +14,9 @@ from PySide6.QtWidgets import (
 )
 
 from desktop.errors import Diagnostic
-from desktop.host.programs import find_program
 from desktop.host.server_config import ServerDefinition
 from desktop.host.server_state import ServerState
-from desktop.ui import tasks, theme
+from desktop.ui import theme
 from desktop.ui.chat.widgets import Card, ElidedLabel, flat_button, plain_tool_tip
 from desktop.ui.labels import PlainLabel
 from desktop.ui.messages import tr
@@ -115,8 +114,7 @@ class ServerRow(Card):
             self._block = ConsentBlock(connection.definition)
         elif state.failure is not None and state.status != "disabled":
             self._block = block = FailureBlock(state, state.failure)
-            if connection.definition.kind == "stdio":
-                tasks.start(_tell_program(block, connection.definition), on_error=block)
+            block.look_for_program(connection.definition)
         elif state.warnings or state.strays:
             self._block = WarningBlock(state)
         if self._block is not None:
@@ -187,12 +185,6 @@ class FaultRow(Card):
         block.step_chosen.connect(self.step_chosen)
         layout.addWidget(block, 2, 0, 1, 3)
         self.setAccessibleName(f"{name}, {tr('Not valid')}")
-
-
-async def _tell_program(block: FailureBlock, definition: ServerDefinition) -> None:
-    program = await find_program(definition.command, definition.env, definition.cwd)
-    if program.path:  # else the failure says so
-        block.show_program(program)
 
 
 def _isolated(text: str) -> str:

@@ -16,7 +16,6 @@ from desktop import links
 from desktop.errors import AssistantError
 from desktop.host import servers_file
 from desktop.host.bundle import is_bundle, read_bundle
-from desktop.host.runtimes import runtime_of
 from desktop.host.server_config import BUILTIN_NAME
 from desktop.host.server_references import keyring_name, secret_names
 from desktop.host.workspace import secret_name
@@ -28,6 +27,7 @@ from desktop.ui.dialogs.log_dialog import LogDialog
 from desktop.ui.dialogs.secret_prompt import SecretPrompt
 from desktop.ui.dialogs.server_editor import ServerEditor
 from desktop.ui.messages import tr
+from desktop.ui.panels import server_details
 
 if TYPE_CHECKING:
     from desktop.core import Core
@@ -56,7 +56,7 @@ class ServerSteps:
         """Asks once for each secret that a server refers to and the keyring doesn't have, keeps it there, and connects anew."""
         connection = self._of_file(name)
         definition = connection.definition
-        described = await asyncio.to_thread(servers_file.input_descriptions, self._file_of(connection))
+        described = await asyncio.to_thread(servers_file.read_inputs, self._file_of(connection))
         places: dict[str, str] = {}
         for value in (*definition.env.values(), *definition.headers.values()):
             for secret in secret_names(value):
@@ -64,7 +64,7 @@ class ServerSteps:
                 if await self._core.credentials.get(place) is None:
                     places[secret] = place
         if places:
-            asked = {secret: described.get(secret, "") for secret in places}
+            asked = {secret: described.get(secret, servers_file.Input()) for secret in places}
             prompt = SecretPrompt(name, asked, self._parent.window())
             if not await tasks.opened(prompt):
                 return
@@ -158,10 +158,7 @@ class ServerSteps:
 
     async def show_installation(self, name: str) -> None:
         """Opens the page that says how the program of a server's command is installed."""
-        runtime = runtime_of(self._known(name).definition.command)
-        link = links.check(runtime.site) if runtime is not None else None
-        if link is not None:
-            await links.open_in_browser(link)
+        await server_details.show_installation(self._known(name).definition.command)
 
     async def choose_certificates(self, name: str) -> None:
         """Has the person choose a file of certificates to trust for a server, writes it down and connects anew."""
