@@ -8,6 +8,7 @@ Private members of the SDK are used; its version is pinned for that.
 from __future__ import annotations
 
 import asyncio
+import importlib
 import marshal
 import time
 from collections.abc import Awaitable, Callable, Coroutine
@@ -35,6 +36,8 @@ from desktop.host.server_log import ServerLog
 
 Result = TypeVar("Result")
 
+# Here, where the host is imported in a thread: else the first connection would import it on the loop, which takes 0.1 s.
+importlib.import_module("anyio._backends._asyncio")
 #: Seconds a server may leave the newer era's question unanswered before it is asked in the older way as well.
 _PATIENCE = 3.0
 #: Kind of entry -> method, its key in the answer, its attribute in the SDK's result.
