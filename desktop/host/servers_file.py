@@ -131,18 +131,32 @@ def read_entry(path: Path, name: str) -> Any:
         raise AssistantError("server_unknown", operation="configuration", server=name) from None
 
 
-def input_descriptions(path: Path) -> dict[str, str]:
-    """What VS Code's ``inputs`` say of what ``${input:ID}`` stands for, by the ID; of a file that can't be read nothing."""
+@dataclass(frozen=True)
+class Input:
+    """What VS Code's ``inputs`` say of a value that ``${input:ID}`` stands for; all of it is text of the file."""
+
+    description: str = ""
+    hidden: bool = True
+    """Not to be seen while it is typed."""
+    default: str = ""
+
+
+def read_inputs(path: Path) -> dict[str, Input]:
+    """The inputs that a file describes, by the ID; of a file that can't be read none."""
     try:
         inputs: Any = _read(path).content.get("inputs")
     except (FileNotFoundError, AssistantError):
         return {}
-    listed = cast("list[Any]", inputs) if isinstance(inputs, list) else []
-    return {
-        each["id"]: each["description"]
-        for each in listed
-        if isinstance(each, JsonObject) and isinstance(each.get("id"), str) and isinstance(each.get("description"), str)
-    }
+    found: dict[str, Input] = {}
+    for each in cast("list[Any]", inputs) if isinstance(inputs, list) else []:
+        if isinstance(each, JsonObject) and isinstance(id_ := each.get("id"), str):
+            description, default = each.get("description"), each.get("default")
+            found[id_] = Input(
+                description if isinstance(description, str) else "",
+                each.get("password") is True,
+                default if isinstance(default, str) else "",
+            )
+    return found
 
 
 def remove_server(path: Path, name: str) -> None:

@@ -57,6 +57,28 @@ async def test_secrets_are_asked_for_once_kept_and_the_server_connects(core: Cor
     assert core.host.connections["a"].state.status == "connected" and not windows(SecretPrompt)
 
 
+async def test_what_is_no_password_is_seen_and_a_default_need_only_be_accepted(core: Core) -> None:
+    command = friendly()
+    core.servers_file.parent.mkdir(parents=True)
+    entry = {"command": command[0], "args": command[1:], "env": {"A": "${input:region}", "B": "${input:key}"}}
+    inputs = [{"id": "region", "type": "promptString", "default": "eu"}, {"id": "key", "default": 7, "password": True}]
+    core.servers_file.write_text(json.dumps({"inputs": inputs, "servers": {"a": entry}}))
+    panel = ServersPanel(core)
+    panel.show()
+    await core.start()
+    await core.host.give_consent("a")
+    panel._server_step("a", "secrets")
+    prompt = await opened(SecretPrompt)
+    await until(lambda: "key" in seen(prompt))
+    region, key = prompt.findChildren(QLineEdit)
+    normal, password = QLineEdit.EchoMode.Normal, QLineEdit.EchoMode.Password
+    assert [(each.echoMode(), each.text()) for each in (region, key)] == [(normal, "eu"), (password, "")]
+    QTest.keyClicks(key, "canary-1")
+    click(prompt, "Keep and connect")
+    await until(lambda: core.host.connections["a"].state.status == "connected")
+    assert await core.credentials.get(keyring_name("a", "region")) == "eu"
+
+
 async def test_cancelling_keeps_nothing_and_changes_nothing(core: Core) -> None:
     panel = await panel_with(core)
     click(panel, "Enter it…")

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QDialog, QDialogButtonBox, QLineEdit, QVBoxLayout, QWidget
 
+from desktop.host.servers_file import Input
 from desktop.ui import theme
 from desktop.ui.buttons import PrimaryButton
 from desktop.ui.labels import PlainLabel
@@ -16,8 +17,8 @@ from desktop.visible_text import visible_line
 class SecretPrompt(QDialog):
     """Accepted when there is a value for each."""
 
-    def __init__(self, server: str, asked: Mapping[str, str], parent: QWidget) -> None:
-        """`asked` are the secrets' names, with what the file says of each ("": nothing); the latter is untrusted text."""
+    def __init__(self, server: str, asked: Mapping[str, Input], parent: QWidget) -> None:
+        """`asked` are the secrets' names, with what the file says of each, which is untrusted text."""
         super().__init__(parent)
         self.setWindowTitle(self.tr("Secrets of {server}").format(server=server))
         told = self.tr(
@@ -28,15 +29,16 @@ class SecretPrompt(QDialog):
         layout.setSpacing(theme.SPACING)
         layout.addWidget(PlainLabel(told.format(server=visible_line(server, 80))))
         self._fields: dict[str, QLineEdit] = {}
-        for name, description in asked.items():
-            field = self._fields[name] = QLineEdit()
-            field.setEchoMode(QLineEdit.EchoMode.Password)
-            field.setInputMethodHints(Qt.InputMethodHint.ImhSensitiveData)
+        for name, described in asked.items():
+            field = self._fields[name] = QLineEdit(described.default)
+            if described.hidden:
+                field.setEchoMode(QLineEdit.EchoMode.Password)
+                field.setInputMethodHints(Qt.InputMethodHint.ImhSensitiveData)
             field.setAccessibleName(name)
             field.textChanged.connect(self._show_validity)
             layout.addWidget(PlainLabel(name, bold=True))
-            if description:
-                said = visible_line(description, 300)
+            if described.description:
+                said = visible_line(described.description, 300)
                 field.setAccessibleDescription(said)
                 layout.addWidget(PlainLabel(said, tone="muted"))
             layout.addWidget(field)
