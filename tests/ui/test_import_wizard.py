@@ -198,6 +198,7 @@ async def test_a_name_that_is_not_valid_needs_another_and_hides_nothing(
     dialog, task = await wizard(core, window, simple(tmp_path, **{"my \u202eserver\x1b[2J": {"command": "x"}}))
     [row] = rows(dialog).values()
     assert row.taken.accessibleName() == "Take over my \\u202Eserver\\x1B[2J"
+    assert "Its name there: \u2068my \\u202Eserver\\x1B[2J\u2069" in seen(row)
     QTest.keyClick(row.taken, Qt.Key.Key_Space)
     assert "It needs a name of letters" in seen(row)
     QTest.keyClicks(row.name, "mine")

@@ -45,13 +45,13 @@ class BundleDialog(QDialog):
         form = QVBoxLayout(content)
         form.setContentsMargins(0, 0, theme.SPACING, 0)
         form.setSpacing(theme.SPACING)
-        form.addWidget(PlainLabel(visible_line(bundle.title, 120), bold=True, scale=1.1))
+        form.addWidget(PlainLabel(f"\u2068{visible_line(bundle.title, 120)}\u2069", bold=True, scale=1.1))
         said = self.tr("Version {version}, by {author}").format(
             version=visible_line(bundle.version, 40) or "–", author=visible_line(bundle.author, 80) or "–"
         )
         form.addWidget(PlainLabel(said, tone="muted"))
         if bundle.description:
-            form.addWidget(PlainLabel(visible_line(bundle.description, 600)))
+            form.addWidget(PlainLabel(f"\u2068{visible_line(bundle.description, 600)}\u2069"))
         warning = self.tr(
             "A bundle is a program that would run on your computer. It can do there whatever you can do. "
             "Add it only if you trust where it comes from."
@@ -89,6 +89,7 @@ class BundleDialog(QDialog):
         layout.addWidget(self._fault)
         layout.addWidget(buttons)
         self.resize(560, 560)
+        self.name.setFocus()
 
     def _add_field(self, option: Option, content: QWidget, form: QVBoxLayout) -> None:
         if option.sensitive:  # goes to the keyring and is never shown

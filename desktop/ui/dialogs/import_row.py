@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QLineEdit, QSizePolicy, QVBoxLayout, QWidget
 
 from desktop.host.foreign_entry import Candidate, Entry
 from desktop.host.secret_values import reference_name, secrets_of, with_references
 from desktop.host.server_entry import definition_of
 from desktop.host.server_references import Invalid
 from desktop.ui import theme
-from desktop.ui.chat.widgets import Card, flat_button
+from desktop.ui.chat.widgets import Card, ElidedLabel, button_text, flat_button
 from desktop.ui.fixed_text import FixedText
 from desktop.ui.labels import PlainLabel
 from desktop.ui.messages import tr
@@ -58,7 +58,7 @@ class ImportRow(Card):
         head.setSpacing(theme.SPACING)
         head.addWidget(self.taken)
         if candidate.problem:
-            head.addWidget(PlainLabel(named, bold=True), 1)
+            head.addWidget(ElidedLabel(named, bold=True), 1)
         else:
             head.addWidget(self.name, 1)
         self._column = QVBoxLayout(self)
@@ -83,6 +83,9 @@ class ImportRow(Card):
 
     def _add_details(self, named: str) -> None:
         candidate = self._candidate
+        if not self.name.text():
+            there = self.tr("Its name there: {name}").format(name=f"\u2068{visible_line(candidate.name, 40)}\u2069")
+            self._column.addWidget(PlainLabel(there, tone="muted"))
         line = QHBoxLayout()
         line.addWidget(PlainLabel(_summary(candidate.entry), tone="muted"), 1)
         show = flat_button("eye", self.tr("Show the whole of {server}").format(server=named))
@@ -102,9 +105,10 @@ class ImportRow(Card):
             names = self.tr("Not set at present: {names}").format(names=", ".join(candidate.missing))
             self._column.addWidget(PlainLabel(names, tone="muted"))
         if self._secrets:
-            names = ", ".join(visible_line(name, 60) for name in self._secrets)
-            self._keep.setText(self.tr("Keep in the keyring: {names}").format(names=names).replace("&", "&&"))
+            names = visible_line(", ".join(self._secrets), 50)
+            self._keep.setText(button_text(self.tr("Keep in the keyring: {names}").format(names=names)))
             self._keep.setToolTip(self.tr("Otherwise the values stand in Deskhand's file as they are"))
+            self._keep.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
             self._keep.setChecked(True)
             self._column.addWidget(self._keep)
         for reference, description in candidate.asked.items():
@@ -166,7 +170,7 @@ class _Whole(QWidget):
             (self.tr("Headers: {names}"), definition.headers),
         ):
             if names:
-                listed = ", ".join(visible_line(name, 200) for name in names)
+                listed = ", ".join(visible_line(name, 40) for name in names)
                 layout.addWidget(PlainLabel(said.format(names=listed), tone="muted"))
 
 

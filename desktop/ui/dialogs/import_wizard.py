@@ -29,9 +29,9 @@ from desktop.host import config_import, servers_file
 from desktop.host.bundle import Bundle, is_bundle, read_bundle
 from desktop.host.config_import import Source
 from desktop.host.server_references import keyring_name
-from desktop.ui import error_box, messages, tasks, theme
+from desktop.ui import error_box, icons, messages, tasks, theme
 from desktop.ui.buttons import PrimaryButton
-from desktop.ui.chat.widgets import clear
+from desktop.ui.chat.widgets import ElidedLabel, button_text, clear
 from desktop.ui.dialogs.bundle_dialog import BundleDialog
 from desktop.ui.dialogs.import_row import Chosen, ImportRow
 from desktop.ui.labels import PlainLabel
@@ -119,7 +119,9 @@ class ImportWizard(QDialog):
         buttons: list[QPushButton] = []
         for source in found:
             title = self.tr("{program}: {n} servers").format(program=source.program, n=source.count)
-            buttons.append(QCommandLinkButton(title, visible_line(str(source.file), 400).replace("&", "&&")))
+            place = visible_line(str(source.file), 400)
+            buttons.append(QCommandLinkButton(button_text(title), place))
+            icons.set_icon(buttons[-1], "file")
             buttons[-1].clicked.connect(lambda _=False, source=source: tasks.start(self._open(source), on_error=self))
         buttons.append(QPushButton(self.tr("Choose a file…")))
         buttons[-1].clicked.connect(self._choose_file)
@@ -175,7 +177,7 @@ class ImportWizard(QDialog):
         title = source.program or (visible_line(source.file.name, 80) if source.file else self.tr("Pasted servers"))
         self._review_layout.addWidget(PlainLabel(title, bold=True, scale=1.1))
         if source.file is not None:
-            self._review_layout.addWidget(PlainLabel(visible_line(str(source.file), 400), tone="muted"))
+            self._review_layout.addWidget(ElidedLabel(visible_line(str(source.file), 400), tone="muted"))
         said = self.tr(
             "Values are copied as they are and stay hidden here. Nothing is started, and other settings stay behind."
         )
@@ -199,8 +201,12 @@ class ImportWizard(QDialog):
     def _show_count(self) -> None:
         n = sum(row.taken.isChecked() for row in self._rows)
         self._import.setText(self.tr("Import {n} servers").format(n=n) if n != 1 else self.tr("Import 1 server"))
-        self._import.setEnabled(n > 0 and not any(row.fault() for row in self._rows))
+        faults = [(row.name.text().strip(), row.fault()) for row in self._rows if row.fault()]
+        self._import.setEnabled(n > 0 and not faults)
         self._fault.hide()
+        if faults:  # its row may be out of sight
+            name, fault = faults[0]
+            self._say(f"{visible_line(name, 40)}: {fault}" if name else fault)
 
     # Saving
 
