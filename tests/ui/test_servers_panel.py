@@ -164,7 +164,7 @@ def test_no_two_commands_look_alike() -> None:
 
 
 async def test_the_keyboard_and_the_view_stay_with_a_server_that_was_allowed(core: Core) -> None:
-    commands = {f"server-{number}": stdio(friendly("--name", str(number))) for number in range(8)}
+    commands: dict[str, Any] = {f"server-{number}": stdio(friendly("--name", str(number))) for number in range(8)}
     panel = await panel_with(core, **commands)
     panel.activateWindow()
     button_ = button(row(panel, "server-0"), "Allow to start")
@@ -364,7 +364,7 @@ async def test_what_the_tools_of_servers_weigh_is_shown_by_server_and_together(c
         await until(
             lambda: f"9 tools · ≈ {QLocale().toString(weight)} tokens · 2 resources" in seen(row(panel, "docs"))
         )
-        total = QLocale().toString(panel._weights["docs"] + panel._weights["other"])
+        total = QLocale().toString(panel._weights.of("docs") + panel._weights.of("other"))
         await until(lambda: f"2 of 2 connected · ≈ {total} tokens" in seen(panel))
 
 
@@ -484,7 +484,7 @@ async def test_fifty_servers_are_drawn_quickly_and_a_storm_of_changes_a_few_time
         draw(self, connection, weight)
 
     monkeypatch.setattr(ServerRow, "show_connection", counted)
-    servers = {f"server-{number}": {"url": "http://127.0.0.1:9/"} for number in range(50)}
+    servers: dict[str, Any] = {f"server-{number}": {"url": "http://127.0.0.1:9/"} for number in range(50)}
     panel = await panel_with(core, **servers)
     assert len(panel._rows) == 51
     drawn.clear()

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QLocale, QPoint, Qt, QTimer
-from PySide6.QtGui import QAction, QDragEnterEvent, QDropEvent
+from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import (
     QHBoxLayout,
     QMenu,
@@ -25,16 +25,16 @@ from PySide6.QtWidgets import (
 )
 
 from desktop import links
-from desktop.assistant import toolbox
-from desktop.catalog_entries import ToolDefinition
 from desktop.host.config_import import find_sources
-from desktop.ui import icons, tasks, theme
+from desktop.ui import tasks, theme
 from desktop.ui.buttons import PrimaryButton
 from desktop.ui.chat.widgets import ElidedLabel, SlimScrollBars, flat_button, plain_tool_tip
 from desktop.ui.dialogs.import_wizard import dropped_servers
 from desktop.ui.labels import PlainLabel
+from desktop.ui.panels.server_menu import ServerMenu
 from desktop.ui.panels.server_rows import FaultRow, ReplacedRow, ServerRow
 from desktop.ui.panels.server_steps import ServerSteps
+from desktop.ui.panels.tool_weights import ToolWeights
 
 if TYPE_CHECKING:
     from desktop.core import Core
@@ -56,10 +56,8 @@ class ServersPanel(QWidget):
         self._faults: list[FaultRow] = []
         self._replaced: list[ReplacedRow] = []
         self._changed: set[str] = set()
-        self._weights: dict[str, int] = {}
-        """About how many tokens a server's tools take together."""
-        self._unweighed: set[str] = set()
-        self._weighing: asyncio.Task[None] | None = None
+        self._weights = ToolWeights(core, self)
+        self._weights.changed.connect(self._state_changed)
         self._list_changed = False
         self._drawing = QTimer(self, singleShot=True, interval=_COALESCED)
         self._drawing.timeout.connect(self._draw)
@@ -174,9 +172,7 @@ class ServersPanel(QWidget):
         await self._core.ready()
         self._host.state_changed.connect(self._state_changed)
         self._host.servers_changed.connect(self._servers_changed)
-        self._core.catalog.changed.connect(self._weigh_soon)
-        for name in self._host.connections:
-            self._weigh_soon(name)
+        self._weights.follow()
         self._servers_changed()
         self._draw()
 
@@ -201,7 +197,7 @@ class ServersPanel(QWidget):
             self._draw_list()
         for name in self._changed:
             if name in self._rows and name in self._host.connections:
-                self._rows[name].show_connection(self._host.connections[name], self._weights.get(name, 0))
+                self._rows[name].show_connection(self._host.connections[name], self._weights.of(name))
         self._changed.clear()
         self._list_changed = False
         self._draw_count()
@@ -213,7 +209,7 @@ class ServersPanel(QWidget):
         if not own:
             return
         text = self.tr("{connected} of {n} connected").format(connected=connected, n=len(own))
-        total = sum(self._weights.get(each.definition.name, 0) for each in own)
+        total = sum(self._weights.of(each.definition.name) for each in own)
         if total:
             weight = self.tr("≈ {count} tokens").format(count=QLocale().toString(total))
             explained = self.tr("All tools of these servers together would take about {count} tokens of each request. ")
@@ -221,24 +217,6 @@ class ServersPanel(QWidget):
             self._count.setToolTip(plain_tool_tip(explained.format(count=QLocale().toString(total))))
             text = f"{text} · {weight}"
         self._count.set_text(text)
-
-    def _weigh_soon(self, name: str) -> None:
-        self._unweighed.add(name)
-        if self._weighing is None or self._weighing.done():
-            self._weighing = tasks.start(self._weigh(), on_error=self)
-
-    async def _weigh(self) -> None:
-        """Finds out what the tools of servers weigh whose lists have changed; in a thread, for there may be thousands."""
-        while self._unweighed:
-            await asyncio.sleep(_COALESCED / 1000)
-            names, self._unweighed = self._unweighed, set()
-            tools: dict[str, list[ToolDefinition]] = {name: [] for name in names}
-            for entry in self._core.catalog.entries():
-                if isinstance(entry, ToolDefinition) and entry.server in names:
-                    tools[entry.server].append(entry)
-            self._weights |= await asyncio.to_thread(_weights, tools)
-            for name in names:
-                self._state_changed(name)
 
     def _draw_list(self) -> None:
         """Makes the rows follow the host's list; rows of servers that are still there stay the same widgets."""
@@ -261,7 +239,7 @@ class ServersPanel(QWidget):
                 row.step_chosen.connect(lambda step, name=name: self._server_step(name, step))
                 row.menu_requested.connect(lambda point, name=name: self._open_menu(name, point))
                 row.neighbour_requested.connect(lambda step, row=row: self._focus_neighbour(row, step))
-            self._rows[name].show_connection(connection, self._weights.get(name, 0))
+            self._rows[name].show_connection(connection, self._weights.of(name))
         self._replaced = [ReplacedRow(name) for name in servers.replaced]
         for position, row in enumerate([*self._faults, *(self._rows[name] for name, _ in ordered), *self._replaced]):
             if self._list_layout.indexOf(row) != position:
@@ -283,44 +261,9 @@ class ServersPanel(QWidget):
     def _open_menu(self, name: str, point: QPoint) -> None:
         connection = self._host.connections.get(name)
         if connection is not None:
-            menu = self._menu(name, connection)
-            menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+            menu = ServerMenu(connection, self)
+            menu.step_chosen.connect(lambda step: self._server_step(name, step))
             menu.popup(point)
-
-    def _menu(self, name: str, connection: Connection) -> QMenu:
-        menu = QMenu(self)
-        menu.setAccessibleName(self.tr("Actions for {server}").format(server=name))
-        status = connection.state.status
-
-        def add(step: str, text: str, icon: str) -> None:
-            action = QAction(text, menu)
-            icons.set_icon(action, icon)
-            action.triggered.connect(lambda: self._server_step(name, step))
-            menu.addAction(action)
-
-        if status == "needs_consent":
-            add("allow", self.tr("Allow to start"), "check")
-        elif status == "connected":
-            add("reconnect", self.tr("Reconnect"), "reconnect")
-            add("disconnect", self.tr("Disconnect"), "stop")
-            add("refresh", self.tr("Refresh lists"), "search")
-        elif status != "disabled":
-            if status != "connecting":
-                add("reconnect", self.tr("Connect"), "play")
-            if status == "connecting" or connection.state.retry_in is not None:
-                add("disconnect", self.tr("Stop connecting"), "stop")
-        add("log", self.tr("Show log"), "log")
-        if connection.definition.kind != "builtin":
-            add("edit", self.tr("Edit…"), "edit")
-            add("duplicate", self.tr("Duplicate"), "copy")
-            add("file", self.tr("Show file in editor"), "file")
-            if status == "disabled":
-                add("enable", self.tr("Enable"), "power")
-            else:
-                add("disable", self.tr("Disable"), "power")
-            menu.addSeparator()
-            add("remove", self.tr("Remove…"), "remove")
-        return menu
 
     def _server_step(self, name: str, step: str) -> None:
         connection = self._host.connections.get(name)
@@ -374,7 +317,3 @@ class ServersPanel(QWidget):
         if saved := await step:
             self._draw()
             self.focus_server(saved)
-
-
-def _weights(tools: Mapping[str, Sequence[ToolDefinition]]) -> dict[str, int]:
-    return {name: sum(map(toolbox.weight, each)) for name, each in tools.items()}
