@@ -15,6 +15,7 @@ from PySide6.QtWidgets import QPushButton, QVBoxLayout, QWidget
 
 from desktop import links
 from desktop.errors import Diagnostic
+from desktop.host.command_risks import Risk, risks
 from desktop.host.programs import find_program
 from desktop.host.runtimes import runtime_of
 from desktop.host.server_config import ServerDefinition
@@ -143,6 +144,7 @@ class ConsentBlock(Block):
                 "Allow it only if you trust where it comes from."
             )
             texts.append(PlainLabel(warning.format(url=visible_line(definition.url, 4000))))
+        texts += [PlainLabel(risk_text(each), tone="warning") for each in risks(definition)]
         for name, command in definition.secret_commands.items():
             told = tr("Command for the value of {name}").format(name=visible_line(name, 4000))
             texts += [PlainLabel(told, tone="muted"), FixedText(visible(command), told, most_lines=16)]
@@ -196,6 +198,21 @@ def _labels() -> dict[str, str]:
         "certificates": tr("Choose certificates…"),
         "file": tr("Open file"),
     }
+
+
+def risk_text(risk: Risk) -> str:
+    """What a person should know of a command, in a sentence."""
+    match risk:
+        case "shell":
+            return tr("It runs a shell: what stands behind it may be several commands.")
+        case "inline_code":
+            return tr("It runs program code that stands in the command itself.")
+        case "whole_disk":
+            return tr("It gives a container all of your disk or your home folder.")
+        case "privileged":
+            return tr("It gives a container the rights of the whole computer.")
+        case "latest_version":
+            return tr("It fetches the package's newest version each time: another one may run tomorrow.")
 
 
 def command_lines(definition: ServerDefinition) -> str:
