@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QLocale, Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QPushButton
@@ -141,6 +141,22 @@ async def test_details_say_by_which_words_and_fields_an_entry_was_found(core: Co
 )
 def test_the_words_of_a_name_that_were_searched_are_marked(name: str, reasons: list[str], words: list[str]) -> None:
     assert [name[start:end] for start, end in found_in(name, reasons)] == words
+
+
+async def test_a_chosen_entry_far_down_stays_chosen_and_in_view_when_the_search_is_cleared(core: Core) -> None:
+    panel = await panel_with(core)
+    tools = [ToolDefinition("s", f"tool {number:04}", "", "", {"type": "object"}, "", "") for number in range(4000)]
+    core.catalog.entries = lambda: list(tools)  # type: ignore[method-assign]  # what the panel shows; the ranking gets the same below
+    core.catalog._search.replace("tool", "s", tools)
+    await types(panel, "s.tool 3456")
+    await until(lambda: names(panel) == ["tool 3456"])
+    panel.search_box.clear()
+    await until(lambda: panel.model.rowCount() == 4000)
+    await until(
+        lambda: panel.view.viewport().rect().contains(panel.view.visualRect(panel.view.currentIndex()).center())
+    )
+    assert panel.view.currentIndex().data() == "tool 3456"
+    assert f"{QLocale().toString(4000)} entries" in seen(panel)
 
 
 async def test_a_resource_is_attached_from_its_details_and_a_template_too(core: Core) -> None:

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
-from PySide6.QtCore import QCoreApplication, QEvent, QModelIndex, QObject, QPoint, Qt, Signal
+from PySide6.QtCore import QCoreApplication, QEvent, QLocale, QModelIndex, QObject, QPoint, Qt, Signal
 from PySide6.QtGui import QAction, QGuiApplication, QKeyEvent, QKeySequence
 from PySide6.QtWidgets import (
     QApplication,
@@ -51,6 +51,8 @@ if TYPE_CHECKING:
 _MOST_FOUND = 50
 #: Seconds between two readings of what is known.
 _COALESCED = 0.1
+#: Rows that are laid out at once; the rest follow while the loop runs.
+_BATCH = 1000
 #: Servers that are named one by one.
 _MOST_NAMED = 4
 _KINDS: dict[KindFilter, tuple[str, ...]] = {
@@ -66,10 +68,12 @@ class CatalogPanel(QWidget):
     """Signals:
     server_requested(str): What to do about a failed run is at a server, by name.
     attach_requested(object): A resource or a template is to be attached to the message that is being written.
+    prompt_requested(object): A prompt is to be used.
     """
 
     server_requested = Signal(str)
     attach_requested = Signal(object)
+    prompt_requested = Signal(object)
 
     def __init__(self, core: Core, parent: QWidget | None = None) -> None:
         """Must be made while the event loop runs; shows the catalog once `core` is ready."""
@@ -124,6 +128,8 @@ class CatalogPanel(QWidget):
         self.view.setModel(self.model)
         self.view.setItemDelegate(CatalogDelegate(self.view))
         self.view.setUniformItemSizes(True)
+        self.view.setLayoutMode(QListView.LayoutMode.Batched)  # each row laid out asks the model, in Python
+        self.view.setBatchSize(_BATCH)
         self.view.setFrameShape(QFrame.Shape.NoFrame)
         self.view.setVerticalScrollMode(QListView.ScrollMode.ScrollPerPixel)
         self.view.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -141,6 +147,7 @@ class CatalogPanel(QWidget):
         self.details.hide()
         self.details.run_requested.connect(self._run_tool)
         self.details.attach_requested.connect(self.attach_requested)
+        self.details.prompt_requested.connect(self.prompt_requested)
         parts = QSplitter(Qt.Orientation.Vertical)
         parts.setChildrenCollapsible(False)
         parts.addWidget(self.view)
@@ -237,7 +244,16 @@ class CatalogPanel(QWidget):
                 found = SearchResult(tuple(await asyncio.to_thread(ordered, offered)))
             if wanted == self._wanted:
                 self._show(found, query, len(offered), anything=bool(known))
+                await self._scroll_to_chosen()
                 return
+
+    async def _scroll_to_chosen(self) -> None:
+        """Shows the chosen entry once its row is laid out."""
+        for _ in range(self.model.rowCount() // _BATCH):
+            if not self.view.visualRect(self.view.currentIndex()).isEmpty():
+                break
+            await asyncio.sleep(0)
+        self.view.scrollTo(self.view.currentIndex())
 
     def _show(self, result: SearchResult, query: str, offered: int, *, anything: bool) -> None:
         found = result.candidates
@@ -251,12 +267,12 @@ class CatalogPanel(QWidget):
         else:
             self.details.hide()
         if query and len(found) == _MOST_FOUND:
-            count = self.tr("Best {found} of {n}").format(found=len(found), n=offered)
+            count = self.tr("Best {found} of {n}")
         elif query:
-            count = self.tr("{found} of {n} found").format(found=len(found), n=offered)
+            count = self.tr("{found} of {n} found")
         else:
-            count = self.tr("{n} entries").format(n=offered)
-        self._count.setText(count)
+            count = self.tr("{n} entries")
+        self._count.setText(count.format(found=len(found), n=QLocale().toString(offered)))
         self._parts.setVisible(bool(found))
         self._nothing.setVisible(not found)
         if query and offered:
@@ -339,7 +355,7 @@ class CatalogPanel(QWidget):
                 text = self.tr("&Attach…") if isinstance(entry, TemplateEntry) else self.tr("&Attach")
                 menu.addAction(text).triggered.connect(lambda: self.attach_requested.emit(entry))
             case PromptEntry():
-                pass
+                menu.addAction(self.tr("&Use…")).triggered.connect(lambda: self.prompt_requested.emit(entry))
         copy = menu.addAction(self.tr("&Copy identifier"))
         copy.triggered.connect(lambda: QGuiApplication.clipboard().setText(identifier(entry)))
         menu.popup(self.view.viewport().mapToGlobal(place))
