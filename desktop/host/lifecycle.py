@@ -19,7 +19,8 @@ from mcp_types import Implementation
 from desktop import __version__
 from desktop.errors import AssistantError, Diagnostic
 from desktop.host.consent import Consent
-from desktop.host.diagnostics import classify, known, server_words
+from desktop.host.diagnostics import known
+from desktop.host.failures import Failures
 from desktop.host.remembered import Remembered
 from desktop.host.requests import Life
 from desktop.host.roots import Roots
@@ -41,9 +42,6 @@ SETTLED_AFTER = 60.0
 _LONGEST_CLOSE = 6.0
 #: Seconds of the startup limit that are kept for a server that says nothing at all when it is asked in the newer way.
 _RESERVE = 10.0
-#: Lines of error output that a failure carries.
-_TAIL = 20
-_BEGINNING = "— connecting —"
 _CLIENT = Implementation(name="Deskhand", version=__version__)
 
 Attempt = asyncio.Future["Diagnostic | None"]
@@ -81,6 +79,7 @@ class Lifecycle:
         self.state_changed: Signal[()] = Signal()
         self._definition = definition
         self._log = log
+        self._failures = Failures(definition.name, log)
         self._consent = consent
         self._legacy_servers = legacy_servers
         self._transports = transports
@@ -215,7 +214,7 @@ class Lifecycle:
         transport: Any = None
         error: BaseException | None = None
         route_to(self._log)
-        self._log.append(_BEGINNING)
+        self._failures.begin()
         try:
             transport = await transports.open()  # off the clock: a person may have to unlock the keyring
             client = SdkClient(
@@ -242,12 +241,12 @@ class Lifecycle:
         task = asyncio.current_task()
         cancelled = isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
         if life is None:
-            return None if cancelled else self._failure(error, transport)
+            return None if cancelled else self._failures.of_attempt(error, transport)
         if life.ended is None:  # it was left before it was over
             await self._part(life, self._error("cancelled" if cancelled else "connection_failed").diagnostic, transport)
         if life.ended is None or life.ended.code == "cancelled":
             return None
-        return Failure("running", life.ended, _exit_status(transport), self._tail())
+        return self._failures.of_life(life.ended, transport)
 
     def _connected(self, life: Life, attempt: Attempt) -> None:
         self.life = life
@@ -273,7 +272,7 @@ class Lifecycle:
         finally:
             watch.cancel()
         if not life.over.done():
-            life.end(self._ended_by_itself(transport))
+            life.end(self._failures.ended_by_itself(transport))
         await self._part(life, life.over.result(), transport)
 
     async def _part(self, life: Life, reason: Diagnostic, transport: Any) -> None:
@@ -283,34 +282,8 @@ class Lifecycle:
         if reason.code == "session_lost":
             self.publish(ServerState("connecting"))
         elif died:
-            failure = Failure("running", reason, _exit_status(transport), self._tail())
-            self.publish(ServerState("failed", failure))
+            self.publish(ServerState("failed", self._failures.of_life(reason, transport)))
         await life.finish(reason, died=died)
-
-    def _failure(self, error: BaseException | None, transport: Any) -> Failure:
-        """Of an attempt to connect, whose process, if there was one, has ended by now."""
-        started = transport is not None and getattr(transport, "pid", 0) is not None
-        diagnostic = classify(error or ConnectionError(), "connect", self._definition.name).diagnostic
-        if diagnostic.code == "connection_failed" and _exit_status(transport) is not None:
-            diagnostic = self._ended_by_itself(transport)
-        if diagnostic.code == "server_error" and error is not None and (words := server_words(error)) is not None:
-            self._log.append(words, "message", "error")
-        # Of a process that we ended the status says nothing.
-        status = _exit_status(transport) if diagnostic.code == "server_exited" else None
-        return Failure("handshake" if started else "start", diagnostic, status, self._tail())
-
-    def _ended_by_itself(self, transport: Any) -> Diagnostic:
-        status = _exit_status(transport)
-        if status is None:
-            return self._error("connection_failed").diagnostic
-        told = f" with status {status}" if status >= 0 else f" by signal {-status}"
-        return known("server_exited", "connect", self._definition.name, status=told).diagnostic
-
-    def _tail(self) -> str:
-        """The last lines of the log that belong to the present attempt or life."""
-        lines = self._log.tail(_TAIL)
-        begun = max((number + 1 for number, line in enumerate(lines) if line == _BEGINNING), default=0)
-        return "\n".join(lines[begun:])
 
     async def _remember(self, change: Callable[[str], None]) -> None:
         """Changes the memory of servers of the older era; one that can't be written costs the next run some seconds."""
@@ -342,7 +315,3 @@ class Lifecycle:
 
     def _error(self, code: str) -> AssistantError:
         return known(code, "connect", self._definition.name)
-
-
-def _exit_status(transport: Any) -> int | None:
-    return getattr(transport, "exit_status", None)
