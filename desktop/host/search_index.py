@@ -29,7 +29,7 @@ Held = Callable[[Places], npt.NDArray[np.bool_]]
 #: more than descriptions, so that a description stuffed with words gains little.
 _WEIGHTS = np.array([3.0, 2.0, 1.5, 1.0, 0.5, 0.3], np.float32)
 _LENGTH_LOSS = np.array([0.3, 0.3, 0.0, 0.6, 0.7, 0.3], np.float32)
-_SATURATION = np.float32(0.9)
+_SATURATION = np.float32(1.0)
 #: What the fields are called where a result says why it was found.
 _FIELDS = ("name", "title", "server", "description", "parameters", "parameters")
 #: Entries that are looked at closely. A search returns 50 at most.
@@ -273,11 +273,14 @@ class Index:
 
 
 def _is_typed(words: Sequence[Word], answers: Sequence[Mapping[int, float]]) -> bool:
-    """Whether a query is most likely a name that is being typed: short, with an unknown word or a last one just begun."""
+    """Whether a query is most likely a name that is being typed: short, with a word that is near a label or just begins one.
+
+    A word that is nothing of the kind is one that the catalog has not, which is what its meaning is for.
+    """
     if len(words) > _SHORTEST:
         return False
     is_begun = len(words[-1].spelling) <= _BEGUN and len(answers[-1]) > 1
-    return is_begun or any(1.0 not in answer.values() for answer in answers)
+    return is_begun or any(answer and 1.0 not in answer.values() for answer in answers)
 
 
 def _sorted(hashes: Sequence[Hashes]) -> tuple[Hashes, Places]:

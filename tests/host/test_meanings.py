@@ -103,6 +103,11 @@ def test_a_last_word_that_begins_a_longer_label_is_not_taken_for_what_it_means(v
     assert found.rank("daughter son play day", limit=5) != by_words.rank("daughter son play day", limit=5)
 
 
+def test_a_word_that_the_catalog_has_not_is_what_meaning_is_for(vectors: Meanings) -> None:
+    assert names(search(None), "snow outside my room") == ["play_song"]
+    assert "weather_forecast" in names(encoded(search(vectors), vectors), "snow outside my room")
+
+
 def test_filters_hold_for_what_is_found_by_meaning(vectors: Meanings) -> None:
     found = encoded(search(vectors), vectors)
     found.replace("tool", "other", [ToolDefinition("other", "room", "mcp__other__room", "A room.", {}, "", "")])
