@@ -8,8 +8,9 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QComboBox, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
 from desktop.ui import tasks, theme
-from desktop.ui.chat.widgets import Card, ElidedLabel
+from desktop.ui.chat.widgets import Card
 from desktop.ui.dialogs.settings_page import SettingsPage, form_layout
+from desktop.ui.fixed_text import FixedText
 from desktop.ui.labels import PlainLabel
 from desktop.ui.messages import tr
 from desktop.ui.settings_change import change
@@ -60,13 +61,13 @@ class FoldersPage(SettingsPage):
 
     def _row(self, decision: Decision) -> QWidget:
         row = Card("card", "border")
-        folder = visible_line(str(decision.folder), 1000)
+        folder = visible_line(str(decision.folder), 4000)
         revoke = QPushButton(tr("Revoke"))
         revoke.setAccessibleName(tr("Revoke the answer for {folder}").format(folder=folder))
         revoke.clicked.connect(lambda: tasks.start(self._revoke(decision), on_error=self))
         texts = QVBoxLayout()
         texts.setSpacing(theme.SPACING // 2)
-        texts.addWidget(ElidedLabel(folder, bold=True))
+        texts.addWidget(FixedText(folder, tr("Folder"), most_lines=8))  # whole: many begin alike
         if decision.trusted:
             answer = tr("Trusted until Deskhand quits") if decision.until_quit else tr("Trusted")
         else:

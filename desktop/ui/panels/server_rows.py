@@ -179,7 +179,7 @@ class FaultRow(Card):
         state = QHBoxLayout()
         state.setSpacing(theme.SPACING // 2)
         state.addWidget(PlainLabel(tr("Not valid"), tone="error", wrap=False))
-        state.addWidget(PlainLabel(f"· {tr('This folder')}" if of_folder else "", tone="muted", wrap=False), 1)
+        state.addWidget(ElidedLabel(f"· {tr('This folder')}" if of_folder else "", tone="muted"), 1)
         layout.addLayout(state, 1, 1)
         block = FaultBlock(fault)
         block.step_chosen.connect(self.step_chosen)
