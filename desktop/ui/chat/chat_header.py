@@ -235,19 +235,23 @@ class _TitleEdit(QLineEdit):
 
 
 def _usage(conversation: Conversation) -> tuple[str, str]:
-    """Tokens and cost of a conversation in short, and explained."""
+    """Tokens and cost of a conversation in short, and explained.
+
+    The cached share is that of what was sent to providers which tell of their cache.
+    """
     usages = [message.usage for message in conversation.messages if message.usage is not None]
     sent = sum(usage.input_tokens or 0 for usage in usages)
     received = sum(usage.output_tokens or 0 for usage in usages)
     cached = sum(usage.cached_tokens or 0 for usage in usages)
+    told = sum(usage.input_tokens or 0 for usage in usages if usage.cached_tokens is not None)
     costs = [usage.cost for usage in usages if usage.cost is not None]
     if not sent + received:
         return "", ""
     short = [tr("{count} tokens").format(count=_short(sent + received))]
     if costs:
         short.append(f"${sum(costs):.2f}" if sum(costs) >= 0.01 else "< $0.01")
-    if cached and sent:
-        short.append(tr("{share} % cached").format(share=round(100 * cached / sent)))
+    if cached and told:
+        short.append(tr("{share} % cached").format(share=round(100 * cached / told)))
     explained = tr("Sent: {sent} tokens, of which {cached} came from the provider's cache. Received: {received}.")
     locale = QLocale()
     return " · ".join(short), explained.format(
