@@ -34,7 +34,7 @@ from desktop import processes
 from desktop.errors import AssistantError
 from desktop.host import large_messages
 from desktop.host.large_messages import MESSAGE_NOT_READ, MESSAGE_TOO_LARGE, MIB
-from desktop.host.server_log import ServerLog
+from desktop.host.server_log import MOST_LINES, ServerLog
 from desktop.host.transport import StdioTransport
 from tests.servers.running import friendly, hostile
 
@@ -434,7 +434,7 @@ async def test_error_output_without_a_line_end_is_not_lost(servers: Servers) -> 
 async def test_a_flood_of_error_output_holds_nobody_up(servers: Servers) -> None:
     async with servers.client(hostile("--stderr-flood", "4")) as (client, _):
         assert await call(client, "echo", text="hi") == "hi"
-    assert len(servers.log.tail(10_000)) == 500
+    assert len(servers.log.tail(10_000)) == MOST_LINES
     assert servers.log.tail(1) == ["000000065535 noise on standard error, sixty-four bytes a line"]
 
 
