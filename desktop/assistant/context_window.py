@@ -25,7 +25,7 @@ from desktop.assistant.conversation import (
     ToolCall,
     ToolOutput,
 )
-from desktop.assistant.language_model import ToolSpec
+from desktop.assistant.language_model import ModelRequest, ToolSpec
 
 _CHARACTERS_A_TOKEN = 4
 _IMAGE_TOKENS = 1500
@@ -104,6 +104,11 @@ def first_kept(
         if messages[index].role == "user":
             found = index
     return found
+
+
+def estimated_tokens(request: ModelRequest) -> int:
+    """About how many tokens a request has."""
+    return int(sum(map(_tokens, request.messages)) - _room(request.system, request.tools, 0))
 
 
 def _room(system: str, tools: Sequence[ToolSpec], window: int) -> float:

@@ -65,7 +65,10 @@ class LanguageModel(Protocol):
 
     @property
     def context_window(self) -> int | None:
-        """Tokens that a request and its answer may have together; None: not known, nothing is shortened."""
+        """Tokens that a request and its answer may have together; None: not known, nothing is shortened.
+
+        May change with a refusal (``model_context_exceeded``): the request is then made again within it.
+        """
         ...
 
     def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:

@@ -20,11 +20,19 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 from desktop.assistant.answer_assembly import Answer
+from desktop.assistant.context_window import estimated_tokens
 from desktop.assistant.conversation import Notice, Usage
 from desktop.assistant.events import PartAdded
 from desktop.assistant.language_model import AnswerFinished, ModelEvent, ModelRequest
 from desktop.assistant.model_list import is_loopback, needs_key, provider_of
-from desktop.assistant.provider_errors import diagnosed, notice, refused_tool, refuses_deferral, refuses_images
+from desktop.assistant.provider_errors import (
+    diagnosed,
+    notice,
+    refused_tool,
+    refuses_deferral,
+    refuses_images,
+    told_window,
+)
 from desktop.assistant.provider_messages import deferrable, dialect_of, to_messages, to_tools
 from desktop.assistant.schema_projection import Dialect
 from desktop.errors import AssistantError
@@ -34,6 +42,8 @@ _log = logging.getLogger(__name__)
 _IDLE_LIMIT = 600.0
 """Seconds without anything from the model. A large one on a small computer thinks for minutes before its first word."""
 _CONNECT_LIMIT = 20.0
+#: Share of a conversation that is tried where a model took not all of it and doesn't say how much it takes.
+_SMALLER = 0.7
 #: Loggers that would write requests, addresses with keys in them, or banners.
 _NOISY_LOGGERS = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy", "httpx", "httpx2", "httpcore", "httpcore2", "openai")
 #: Anthropic's cache wants marks; the others cache by themselves.
@@ -65,10 +75,14 @@ class LitellmModel:
         self._takes_images = True
         self._takes_deferred = self._prefix == "anthropic" and not api_base
         self._refused_tools: set[str] = set()
+        self._learned_window: int | None = None
 
     @property
     def context_window(self) -> int | None:
-        """Tokens the model takes, by litellm's table; None where that doesn't know, or is still being imported."""
+        """Tokens the model takes: learned from a refusal, else by litellm's table; None where that doesn't know, or is not there
+        yet."""
+        if self._learned_window is not None:
+            return self._learned_window
         litellm = _runtime().litellm
         if litellm is None or self._api_base:
             return None
@@ -129,7 +143,10 @@ class LitellmModel:
                     continue
                 told = None if answer.began else self._set_aside(error, request)
                 if told is None:
-                    raise diagnosed(error, began=answer.began, model=self.name) from None
+                    failed = diagnosed(error, began=answer.began, model=self.name)
+                    if failed.diagnostic.code == "model_context_exceeded":
+                        self._learned_window = told_window(error) or int(_SMALLER * estimated_tokens(request))
+                    raise failed from None
                 emit(PartAdded(told))
         emit(AnswerFinished(self._usage(litellm, answer.usage)))
 

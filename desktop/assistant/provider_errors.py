@@ -24,6 +24,9 @@ _log = logging.getLogger(__name__)
 #: Statuses with which servers refuse a part of a request. Some local ones say 500 of what they can't do.
 _REFUSALS = (400, 404, 415, 422, 500, 501)
 _CONTEXT_EXCEEDED = re.compile(r"context (size|length|window)|exceed_context")
+_TOLD_WINDOW = re.compile(
+    r"(?:context (?:length|size|window)(?: is| of)?(?: only)?|n_ctx)\W{0,4}(\d{3,8})\b|(\d{3,8}) tokens? (?:context|maximum)"
+)
 _DEFERRAL = re.compile(r"defer_loading|tool[_ ]reference|advanced-tool-use")
 _UNKNOWN_MODEL = re.compile(r"llm provider not provided|not a valid model|model_not_found|unknown model")
 _NO_CREDIT = re.compile(r"insufficient_quota|credit balance is too low|insufficient (balance|credits?|funds)")
@@ -72,6 +75,12 @@ def refuses_deferral(error: Exception) -> bool:
 def refuses_images(error: Exception, request: ModelRequest) -> bool:
     """Whether the model refused images, and there were some."""
     return _status(error) in _REFUSALS and "image" in _text(error).lower() and _has_images(request)
+
+
+def told_window(error: Exception) -> int | None:
+    """Tokens that the model takes, where its refusal of a long conversation says so."""
+    match = _TOLD_WINDOW.search(_text(error).lower())
+    return int(match[1] or match[2]) if match else None
 
 
 def notice(code: str, **values: str) -> Notice:

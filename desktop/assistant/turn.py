@@ -227,25 +227,32 @@ class _Turn:
         message = self._conversation.add(Message("assistant", model=self._model.title, finished=False))
         self._save(message)
         await self._emit(MessageStarted(message))
-        await self._make_room(message)
-        request = self._request()
-        diagnostic: Diagnostic | None = None
-        event: ModelEvent | None = None
-        try:
-            # An async generator, as the protocol's docstring asks for: its type can't, of a method without a body.
-            stream = cast("AsyncGenerator[ModelEvent, None]", self._model.stream(request))
-            async with aclosing(stream):
-                async for event in stream:
-                    await self._take(message, event)
-            if not isinstance(event, AnswerFinished):
-                diagnostic = Diagnostic("model_failed", "model")
-        except AssistantError as error:
-            diagnostic = error.diagnostic
+        window = self._model.context_window
+        diagnostic = await self._stream(message)
+        exceeded = diagnostic is not None and diagnostic.code == "model_context_exceeded"
+        if (
+            exceeded and self._model.context_window != window and _is_empty(message)
+        ):  # it is known now how much it takes
+            diagnostic = await self._stream(message)
         self._make_whole(message, keep_calls=diagnostic is None)
         if diagnostic is not None:
             for call in message.tool_calls:
                 await self._emit(ToolCallFinished(call))
         return message, diagnostic
+
+    async def _stream(self, message: Message) -> Diagnostic | None:
+        """Takes an answer into the message; returns why it broke off."""
+        await self._make_room(message)
+        event: ModelEvent | None = None
+        try:
+            # An async generator, as the protocol's docstring asks for: its type can't, of a method without a body.
+            stream = cast("AsyncGenerator[ModelEvent, None]", self._model.stream(self._request()))
+            async with aclosing(stream):
+                async for event in stream:
+                    await self._take(message, event)
+        except AssistantError as error:
+            return error.diagnostic
+        return None if isinstance(event, AnswerFinished) else Diagnostic("model_failed", "model")
 
     def _request(self) -> ModelRequest:
         messages, tools = summarised(self._conversation.messages), self._tools()
@@ -347,6 +354,10 @@ def _named(said: Message) -> str:
             case _:
                 pass
     return ""
+
+
+def _is_empty(message: Message) -> bool:
+    return all(isinstance(part, Notice) for part in message.parts)
 
 
 def _append(message: Message, kind: type[Text] | type[Reasoning], text: str) -> None:

@@ -635,6 +635,25 @@ async def test_closing_the_stream_closes_the_connection_at_once() -> None:
         await server.wait_for(lambda: server.disconnects == 1, 1)
 
 
+@pytest.mark.parametrize(
+    ("said", "window"),
+    [
+        ("This model's maximum context length is 8192 tokens. However, you requested 9000 tokens.", 8192),
+        ("request (5020 tokens) exceeds the available context size (4096 tokens), try increasing it", 4096),
+        ('{"type":"exceed_context_size_error","n_prompt_tokens":5020,"n_ctx":4096}', 4096),
+        ("Trying to keep the first 6000 tokens when context length of only 4096 tokens", 4096),
+        ("prompt is longer than the context window", None),
+    ],
+)
+async def test_how_much_a_model_takes_is_read_of_its_refusal(said: str, window: int | None) -> None:
+    async with ModelServer([Answer(status=400, message=said)]) as server:
+        model = model_at(server)
+        assert model.context_window is None
+        with pytest.raises(AssistantError):
+            await events_of(model, request([Message("user", [Text("x" * 40_000)])]))
+    assert model.context_window == window or (window is None and 6000 < (model.context_window or 0) < 9000)
+
+
 async def test_the_window_of_a_known_model_is_told(server: ModelServer) -> None:
     await events_of(model_at(server))  # litellm is imported by now
     assert LitellmModel("anthropic/claude-sonnet-4-5").context_window == 200_000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from pathlib import Path
@@ -17,12 +18,15 @@ from desktop.assistant.context_window import first_kept, summarised
 from desktop.assistant.conversation import Conversation, Message, Notice, Text, ToolCall, ToolOutput, Usage
 from desktop.assistant.events import PartAdded, TurnEvent
 from desktop.assistant.history import History
-from desktop.assistant.language_model import ModelRequest
+from desktop.assistant.language_model import LanguageModel, ModelRequest
+from desktop.assistant.litellm_model import LitellmModel
 from desktop.assistant.results import ResultStore
 from desktop.assistant.summary import transcript
 from desktop.assistant.turn import SYSTEM, Assistant
 from desktop.errors import AssistantError, Diagnostic
 from tests.fakes.in_memory_host import Servers, tool
+from tests.fakes.model_server import Answer as ModelAnswer
+from tests.fakes.model_server import ModelServer
 from tests.fakes.scripted import Answer, Call, Hang, ScriptedModel
 
 pytestmark = pytest.mark.anyio
@@ -51,9 +55,9 @@ class Desk:
         for message in messages:
             self.history.save(self.conversation, self.conversation.add(message))
 
-    async def say(self, model: ScriptedModel, text: str) -> list[TurnEvent]:
+    async def say(self, model: LanguageModel, text: str) -> list[TurnEvent]:
         turn = self.assistant.turn(self.conversation, model, [Text(text)])
-        async with asyncio.timeout(20), aclosing(turn) as events:
+        async with asyncio.timeout(60), aclosing(turn) as events:
             return [event async for event in events]
 
     @property
@@ -175,6 +179,29 @@ async def test_a_conversation_that_fits_or_whose_window_is_unknown_is_sent_as_it
         await desk.say(asked, "What next?")
         assert "The house is red." in sent(asked.requests[0])
     assert desk.notices == []
+
+
+@pytest.mark.parametrize(
+    "said", ["This model's maximum context length is 20000 tokens.", "the request exceeds the available context size"]
+)
+async def test_a_model_whose_window_is_learned_from_its_refusal_is_asked_again_within_it(desk: Desk, said: str) -> None:
+    script = [ModelAnswer(status=400, message=said), ModelAnswer(text="The house is red."), ModelAnswer(text="Yes.")]
+    async with ModelServer([*script, ModelAnswer(text="Yes again.")]) as server:
+        asked = LitellmModel("openai/scripted", api_base=server.address)
+        await desk.say(asked, "What next?")
+        assert desk.conversation.messages[-1].text == "Yes."
+        await desk.say(asked, "And then?")
+    assert [notice.diagnostic.code for notice in desk.notices] == ["context_summarised"]
+    sizes = [len(json.dumps(each.body)) for each in server.requests]
+    assert len(sizes) == 4
+    assert sizes[2] < sizes[3] < sizes[0] / 2
+
+
+async def test_a_model_that_refuses_again_is_not_asked_for_ever(desk: Desk) -> None:
+    refusal = ModelAnswer(status=400, message="maximum context length is 20000 tokens")
+    async with ModelServer([refusal, ModelAnswer(text="The house is red."), refusal]) as server:
+        await desk.say(LitellmModel("openai/scripted", api_base=server.address), "What next?")
+    assert [notice.diagnostic.code for notice in desk.notices] == ["context_summarised", "model_context_exceeded"]
 
 
 async def test_a_single_turn_that_is_too_long_is_left_to_the_provider(tmp_path: Path) -> None:
