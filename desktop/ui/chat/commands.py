@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from desktop.errors import AssistantError
@@ -14,6 +15,7 @@ from desktop.ui.chat.mcp_command_line import NotUnderstood
 from desktop.ui.chat.mcp_commands import McpCommands
 from desktop.ui.chat.widgets import clear
 from desktop.ui.panels.server_steps import ServerSteps
+from desktop.visible_text import visible
 
 if TYPE_CHECKING:
     from desktop.core import Core
@@ -63,3 +65,5 @@ class Commands(QWidget):
             answer.closed.connect(self.close_answer)
             self._layout.addWidget(answer)
             self.show()
+            # The keyboard stays where the person writes: a screen reader is told.
+            QAccessible.updateAccessibility(QAccessibleAnnouncementEvent(self, visible(said)))
