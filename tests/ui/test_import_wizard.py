@@ -213,6 +213,7 @@ async def test_the_whole_of_a_server_shows_when_it_is_asked_for(core: Core, wind
     assert "z" * 3000 not in seen(dialog)
     click(dialog, "Show the whole of a")
     await until(lambda: f'sh\n-c\n"x\\u202Ey"\n{"z" * 3000}' in seen(dialog))
+    assert "It runs a shell: what stands behind it may be several commands." in seen(dialog)
     assert "Environment: K" in seen(dialog)
     assert "canary" not in seen(dialog)
 

@@ -12,6 +12,7 @@ from typing import Any
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QLineEdit, QSizePolicy, QVBoxLayout, QWidget
 
+from desktop.host.command_risks import risks
 from desktop.host.foreign_entry import Candidate, Entry
 from desktop.host.secret_values import reference_name, secrets_of, with_references
 from desktop.host.server_entry import definition_of
@@ -21,7 +22,7 @@ from desktop.ui.chat.widgets import Card, ElidedLabel, button_text, flat_button
 from desktop.ui.fixed_text import FixedText
 from desktop.ui.labels import PlainLabel
 from desktop.ui.messages import tr
-from desktop.ui.panels.server_details import command_lines
+from desktop.ui.panels.server_details import command_lines, risk_text
 from desktop.visible_text import visible_line
 
 
@@ -163,6 +164,8 @@ class _Whole(QWidget):
         definition = definition_of("shown", entry, None)
         text = command_lines(definition) if definition.kind == "stdio" else visible_line(definition.url, 4096)
         layout.addWidget(FixedText(text, self.tr("Command or address"), most_lines=8))
+        for risk in risks(definition):
+            layout.addWidget(PlainLabel(risk_text(risk), tone="warning"))
         if definition.cwd:
             layout.addWidget(PlainLabel(self.tr("Folder: {folder}").format(folder=visible_line(definition.cwd, 4000))))
         for said, names in (

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
+from desktop.host.programs import find_program
 from desktop.host.server_config import ServerDefinition
 from desktop.host.server_state import Failure, ServerState
 from desktop.ui import tasks, theme
 from desktop.ui.chat.widgets import clear
 from desktop.ui.labels import PlainLabel
+from desktop.ui.messages import tr
 from desktop.ui.panels.server_details import Block, ConsentBlock, FailureBlock, show_installation
 from desktop.visible_text import visible_line
 
@@ -60,6 +62,10 @@ class ServerTrial(QWidget):
             self._show(block)
             for button in block.findChildren(QPushButton):
                 button.setAutoDefault(False)
+            if definition.kind == "stdio":
+                program = PlainLabel(tone="muted", selectable=True)
+                self._layout.addWidget(program)
+                tasks.start(_name_program(program, definition), on_error=program)
         else:
             self._start(definition, secret)
 
@@ -148,3 +154,10 @@ class ServerTrial(QWidget):
     def _show(self, widget: QWidget) -> None:
         clear(self._layout)
         self._layout.addWidget(widget)
+
+
+async def _name_program(label: PlainLabel, definition: ServerDefinition) -> None:
+    """Tells which file the command's program is, as it would be found now."""
+    folder = definition.cwd or definition.folder
+    found = await find_program(definition.command, definition.env, folder)
+    label.setText(tr("Program: {program}").format(program=found))

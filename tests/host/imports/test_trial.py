@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -30,8 +31,14 @@ def program(*command: str) -> ServerDefinition:
     return ServerDefinition("tried", "stdio", command=command[0], args=command[1:])
 
 
-def sleepers() -> list[psutil.Process]:
-    return [each for each in children() if "time.sleep(600)" in " ".join(each.cmdline())]
+def sleepers() -> list[int]:
+    """The processes of the server that a test starts; others may end while they are looked at."""
+    found: list[int] = []
+    for each in children():
+        with suppress(psutil.Error):
+            if "time.sleep(600)" in " ".join(each.cmdline()):
+                found.append(each.pid)
+    return found
 
 
 async def test_a_program_that_works_says_what_it_offers_and_is_ended(tmp_path: Path) -> None:
