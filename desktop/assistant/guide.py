@@ -15,7 +15,7 @@ from typing import Any
 
 from desktop.assistant import guide_answers as answers
 from desktop.assistant.asking import Asker
-from desktop.assistant.conversation import Choice, ChoiceOption, Form, Message, Part, ToolCall, new_id
+from desktop.assistant.conversation import Choice, ChoiceOption, Form, Message, Part, Prompt, ToolCall, new_id
 from desktop.assistant.events import PartAdded, PartChanged, TextDelta
 from desktop.assistant.guide_arguments import find_arguments
 from desktop.assistant.guide_candidates import Candidate, is_clear, is_worth_offering, ranked
@@ -86,6 +86,7 @@ class _Step:
         self._tools = request.tools
         self._servers = _servers(request.tools)
         self._text = messages[at].text if at >= 0 else ""
+        self._has_prompt = at >= 0 and any(isinstance(part, Prompt) for part in messages[at].parts)
         self._wish = wish_in(self._text[:_LONGEST_WISH])
         self._values = values_in(self._wish)
         self._parts = _parts(messages[at + 1 :])
@@ -94,6 +95,8 @@ class _Step:
         call = next((part for part in reversed(self._parts) if isinstance(part, ToolCall)), None)
         if len(self._text) > _LONGEST_WISH or len(self._values) > _MOST_VALUES:
             return TextDelta(answers.too_long())
+        if self._has_prompt and not self._text.strip():
+            return TextDelta(answers.prompt_used())
         if call is None:
             kind = talk(self._text)
             return self._search() if kind is None else TextDelta(answers.talk(kind, self._servers))

@@ -46,6 +46,10 @@ def nothing_found(servers: Mapping[str, str]) -> str:
     )
 
 
+def prompt_used() -> str:
+    return f"A prompt is written for a language model, and I am none; I did nothing. {_MODEL}"
+
+
 def too_long() -> str:
     return f"That is too long for me; I did nothing. I find and run tools by a few words. {_MODEL}"
 

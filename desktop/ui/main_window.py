@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QByteArray, QPoint, QSize, Qt, Signal
@@ -30,6 +30,7 @@ from desktop.ui import error_box, icons, tasks, theme
 from desktop.ui.chat.chat_pane import ChatPane
 from desktop.ui.chat.conversation_list import ConversationList
 from desktop.ui.dialogs.import_wizard import dropped_servers
+from desktop.ui.dialogs.prompt_picker import PromptPicker
 from desktop.ui.dialogs.settings_dialog import SettingsDialog
 from desktop.ui.folders import Folders, dropped_folder
 from desktop.ui.model_menu import ModelMenu
@@ -73,6 +74,8 @@ class MainWindow(QMainWindow):
         self.setAcceptDrops(True)
         self.catalog = CatalogPanel(core)
         self.catalog.attach_requested.connect(self.chat.attach_entry)
+        self.catalog.prompt_requested.connect(lambda entry: self._pick_prompt(entry.server, entry.name))
+        self.chat.prompt_requested.connect(self._pick_prompt)
         self.panels = QTabWidget()
         self.panels.setDocumentMode(True)
         self.panels.setTabBarAutoHide(True)  # a panel says itself what it is
@@ -136,6 +139,7 @@ class MainWindow(QMainWindow):
         self._add(go, self.tr("&Write a message"), "Ctrl+L", self.chat.setFocus)
         self._add(go, self.tr("&Decide on a waiting call"), "Ctrl+J", self.chat.show_waiting_call)
         self._add(go, self.tr("Choose a &model"), "Ctrl+M", self._open_model_menu)
+        self._add(go, self.tr("Choose a &prompt…"), "Ctrl+P", self._pick_prompt)
         self._add(go, self.tr("&Servers"), "Ctrl+Shift+S", self._show_server)
         self._add(go, self.tr("Search the &catalog"), "Ctrl+Shift+F", self._search_catalog)
         view = self.menuBar().addMenu(self.tr("&View"))
@@ -154,6 +158,16 @@ class MainWindow(QMainWindow):
         action.triggered.connect(lambda: run())
         menu.addAction(action)
         return action
+
+    def _pick_prompt(self, server: str = "", name: str = "", arguments: Mapping[str, str] | None = None) -> None:
+        tasks.start(
+            self._use_prompt(PromptPicker(self._core, self, server=server, name=name, arguments=arguments)),
+            on_error=self,
+        )
+
+    async def _use_prompt(self, picker: PromptPicker) -> None:
+        if await tasks.opened(picker) and picker.prompt is not None:
+            self.chat.use_prompt(picker.prompt)
 
     # Conversations
 

@@ -117,6 +117,10 @@ def test_a_wrong_addition_is_refused_without_repeating_a_value(text: str) -> Non
 # Commands
 
 
+#: What the prompt picker was asked to open with.
+_picked: list[tuple[str, str, dict[str, str]]] = []
+
+
 @pytest.fixture
 async def commands(core: Core) -> AsyncIterator[McpCommands]:
     """On two servers: one that answers, and one that is disabled and full of values."""
@@ -133,7 +137,8 @@ async def commands(core: Core) -> AsyncIterator[McpCommands]:
         )
         await core.start()
         window = QWidget()
-        yield McpCommands(core, ServerSteps(core, window))
+        yield McpCommands(core, ServerSteps(core, window), lambda *asked: _picked.append(asked))
+        _picked.clear()
 
 
 async def labels(commands: McpCommands, written: str) -> list[str]:
@@ -245,7 +250,7 @@ class TestCommands:
         assert "canary" not in str(raised.value)
 
     async def test_what_may_come_next_is_offered_and_never_a_value(self, commands: McpCommands) -> None:
-        assert await labels(commands, "") == ["/mcp", "/help"]
+        assert await labels(commands, "") == ["/mcp prompt", "/mcp", "/help"]
         assert await labels(commands, "m") == ["/mcp"]
         assert await labels(commands, "x") == []
         assert [each.partition(" ")[0] for each in await labels(commands, "mcp re")] == [
@@ -294,3 +299,23 @@ async def test_in_the_chat_a_command_is_answered_above_the_composer_and_is_no_me
     assert pane.conversation.messages == []
     assert await core.history.summaries() == []
     assert not pane.busy
+
+
+async def test_a_prompt_is_picked_with_what_was_written_of_it(commands: McpCommands) -> None:
+    assert await commands.run("/mcp prompt") == ""
+    assert await commands.run(r"""/mcp prompt docs "trip plan" city='New York' note="say \"$(id)\"" """) == ""
+    assert _picked == [("", "", {}), ("docs", "trip plan", {"city": "New York", "note": 'say "$(id)"'})]
+    for wrong in ("/mcp prompt docs x city", "/mcp prompt docs x a=1 a=2", "/mcp prompt docs x =1"):
+        with pytest.raises(NotUnderstood):
+            await commands.run(wrong)
+    with pytest.raises(AssistantError) as caught:
+        await commands.run("/mcp prompt none x")
+    assert caught.value.diagnostic.code == "server_unknown"
+    assert len(_picked) == 2
+
+
+async def test_the_slash_offers_prompts_first(commands: McpCommands) -> None:
+    first, *_ = await commands.offers("")
+    assert first.label == "/mcp prompt" and first.take is not None
+    first.take()
+    assert _picked == [("", "", {})]

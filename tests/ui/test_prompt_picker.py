@@ -13,10 +13,12 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QDialog, QWidget
 
 from desktop.core import Core
+from desktop.ui.chat.prompt_view import PromptCard
 from desktop.ui.dialogs.prompt_picker import PromptPicker
+from desktop.ui.main_window import MainWindow
 from tests.host.conftest import scripted
 from tests.servers.running import friendly, http_server
-from tests.ui.person import click, seen, until, write_servers
+from tests.ui.person import click, opened, seen, until, windows, write_servers
 
 pytestmark = pytest.mark.anyio
 
@@ -112,6 +114,38 @@ async def test_what_is_missing_is_said_at_its_line_and_may_be_left_empty_on_purp
         await until(lambda: "Greet  in a short tone." in seen(dialog))
         assert dialog.prompt is not None
         assert dialog.prompt.arguments == {"name": "", "tone": "short"}
+
+
+async def test_a_prompt_of_the_catalog_is_used_in_the_conversation(core: Core) -> None:
+    async with http_server(friendly()) as url:
+        write_servers(core.servers_file, notes={"url": url})
+        main = MainWindow(core, core.approvals._approver)  # type: ignore[arg-type]  # the fixture's `PersonAnswers`
+        main.resize(1200, 760)
+        main.show()
+        main.activateWindow()
+        await core.start()
+        await core.catalog.refresh("notes")
+        QTest.keyClick(main.chat, Qt.Key.Key_P, Qt.KeyboardModifier.ControlModifier)
+        dialog = await opened(PromptPicker)
+        dialog.reject()
+        await until(lambda: not windows(PromptPicker))
+        prompt = next(each for each in core.catalog.entries() if each.kind == "prompt" and each.name == "summary")
+        main.catalog.prompt_requested.emit(prompt)
+        dialog = await opened(PromptPicker)
+        await until(lambda: dialog.preview_button.isEnabled())
+        click(dialog, "Preview")
+        await until(lambda: "Summarise what we have said so far." in seen(dialog))
+        click(dialog, "Use")
+        await until(lambda: main.chat.conversation.messages and not main.chat.busy)
+        assert "I am none; I did nothing." in main.chat.conversation.messages[1].text  # of Guide
+        said = main.chat.conversation.messages[0]
+        assert [part.kind for part in said.parts] == ["prompt"]
+        card = main.chat.findChildren(PromptCard)[0]
+        assert card.accessibleName() == "Prompt summary of notes"
+        assert "Summarise" not in seen(card)
+        click(card, "Show what was sent")
+        await until(lambda: "Summarise what we have said so far." in seen(card))
+        assert main.windowTitle() == "summary – Deskhand"
 
 
 def fetches(record: Path) -> int:

@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, QTimer, Signal
-from PySide6.QtGui import QFocusEvent, QKeyEvent, QPalette
+from PySide6.QtGui import QDragEnterEvent, QDropEvent, QFocusEvent, QKeyEvent, QPalette
 from PySide6.QtWidgets import QApplication, QFrame, QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
-from desktop.assistant.conversation import Choice, Conversation, Form, Notice, ToolCall
+from desktop.assistant.conversation import Choice, Conversation, Form, Notice, Prompt, ToolCall
 from desktop.assistant.events import MessageStarted, PartAdded, ToolsActivated, TurnEvent, TurnFinished
 from desktop.catalog_entries import ToolDefinition
 from desktop.errors import Diagnostic
@@ -21,7 +21,7 @@ from desktop.ui.chat.answers import PersonAnswers
 from desktop.ui.chat.chat_header import ChatHeader
 from desktop.ui.chat.commands import Commands
 from desktop.ui.chat.composer import Composer
-from desktop.ui.chat.draft import Content, Draft
+from desktop.ui.chat.draft import Attached, Content, Draft
 from desktop.ui.chat.empty_state import EmptyState
 from desktop.ui.chat.message_list import MessageList
 from desktop.ui.chat.message_parts import GUIDE, NoticeView, Surroundings, model_label
@@ -47,6 +47,7 @@ class ChatPane(QWidget):
     model_menu_requested: The person wants to choose who answers.
     settings_requested: The remedy for what went wrong is in the settings.
     server_requested(str): It is at a server, by name.
+    prompt_requested(str, str, object): The prompt picker is to open, with a server, a name and arguments, all perhaps empty.
     """
 
     conversation_changed = Signal(str)
@@ -54,6 +55,7 @@ class ChatPane(QWidget):
     model_menu_requested = Signal()
     settings_requested = Signal()
     server_requested = Signal(str)
+    prompt_requested = Signal(str, str, object)
 
     def __init__(self, core: Core, answers: PersonAnswers, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -95,6 +97,7 @@ class ChatPane(QWidget):
         self._composer.stopped.connect(self.stop)
         self._composer.completions.add_source(self._resources.source)
         self._commands = Commands(core)
+        self._commands.prompt_requested.connect(self.prompt_requested)
         self._composer.completions.add_source(self._commands.source)
         self._composer.resource_requested.connect(lambda: self._composer.begin_completion("@"))
         self._resources.changed.connect(self._composer.completions.refresh)
@@ -122,6 +125,7 @@ class ChatPane(QWidget):
         layout.addLayout(middle)
         self.setBackgroundRole(QPalette.ColorRole.Base)
         self.setAutoFillBackground(True)
+        self.setAcceptDrops(True)
 
         answers.waiting_changed.connect(self._waiting_changed)
         answers.server_allowed.connect(self._allow_server)
@@ -173,6 +177,14 @@ class ChatPane(QWidget):
     def attach_entry(self, entry: ResourceEntry | TemplateEntry) -> None:
         """Attaches a resource of the catalog; a template is filled in first."""
         self._resources.take(entry)
+
+    def use_prompt(self, prompt: Prompt) -> None:
+        """Sends a server's prompt as it was shown; while an answer comes, it is attached to what is being written instead."""
+        if self.busy:
+            self.attach(prompt)
+        else:
+            self._send(Draft(attached=[Attached(prompt)]))
+            self._composer.setFocus()
 
     def send(self, text: str) -> None:
         """Runs a turn of the shown conversation with what the person says; nothing while one runs, or for blank text."""
@@ -273,6 +285,7 @@ class ChatPane(QWidget):
             self._send_again,
             is_running=lambda: self._turns.of(conversation.id) is not None,
             width=self._messages.content_width,
+            run_command=self._commands.take,
         )
 
     def _show_state(self) -> None:
@@ -434,6 +447,12 @@ class ChatPane(QWidget):
         if focused is not None:
             self._messages.keep_in_view(focused)
         return moved
+
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
+        self._composer.dragEnterEvent(event)  # what is dropped on the messages is meant for the next one
+
+    def dropEvent(self, event: QDropEvent) -> None:
+        self._composer.dropEvent(event)
 
     def focusInEvent(self, event: QFocusEvent) -> None:
         self._composer.setFocus(event.reason())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from PySide6.QtCore import Signal
 from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
@@ -26,11 +27,16 @@ class Commands(QWidget):
 
     Attributes:
         source: What the composer offers while a command is written.
+
+    Signals:
+        prompt_requested(str, str, object): The prompt picker is to open, with a server, a name and arguments, all perhaps empty.
     """
+
+    prompt_requested = Signal(str, str, object)
 
     def __init__(self, core: Core, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._commands = McpCommands(core, ServerSteps(core, self))
+        self._commands = McpCommands(core, ServerSteps(core, self), self.prompt_requested.emit)
         self.source = Source("/", self.tr("Commands"), self._commands.offers, whole_line=True)
         self._layout = QVBoxLayout(self)
         self._layout.setContentsMargins(0, 0, 0, 0)

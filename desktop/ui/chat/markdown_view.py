@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 
-from PySide6.QtCore import Qt, QTimer
+from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtWidgets import QWidget
 
 from desktop.ui import theme
@@ -24,7 +24,13 @@ _SLICE = 4
 
 
 class MarkdownView(QWidget):
-    """Shows a text that only ever grows."""
+    """Shows a text that only ever grows.
+
+    Signals:
+        command_clicked(str): See `TextView`.
+    """
+
+    command_clicked = Signal(str)
 
     def __init__(self, width: int = 400, parent: QWidget | None = None) -> None:
         """`width` is what it will get, as far as is known."""
@@ -79,7 +85,7 @@ class MarkdownView(QWidget):
             del self._blocks[index]
         if index == len(self._blocks) or not isinstance(self._blocks[index], kind):
             expected = self.width() if self.isVisible() else self._expected_width
-            made = TextView(expected, self) if kind is TextView else CodeBlock(self)
+            made = self._make_prose(expected) if kind is TextView else CodeBlock(self)
             self._blocks.insert(index, made)
             self._layout.insert_widget(index, self._blocks[index])
         view = self._blocks[index]
@@ -87,3 +93,8 @@ class MarkdownView(QWidget):
             view.set_code(block.source, language=block.language, finished=block.finished)
         else:
             view.markdown(block.source)
+
+    def _make_prose(self, width: int) -> TextView:
+        view = TextView(width, self)
+        view.command_clicked.connect(self.command_clicked)
+        return view

@@ -34,6 +34,7 @@ _COMMAND = re.compile(r"/(?:mcp|help)(?:\s|$)")
 #: Tools that are listed.
 _MOST_TOOLS = 200
 Servers = Callable[["Connection"], bool]
+PickPrompt = Callable[[str, str, dict[str, str]], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +53,10 @@ class _Action:
 
 
 class McpCommands:
-    def __init__(self, core: Core, steps: ServerSteps) -> None:
+    def __init__(self, core: Core, steps: ServerSteps, pick_prompt: PickPrompt) -> None:
+        """`pick_prompt` opens the prompt picker with a server, a prompt's name and its arguments, each of which may be empty."""
         self._core = core
+        self._pick_prompt = pick_prompt
         self._steps = steps
         self._actions = {action.name: action for action in self._all_actions()}
 
@@ -82,12 +85,15 @@ class McpCommands:
         """What may come next, for what is written after the slash: commands, actions, servers, options; never values."""
         *before, last = re.split(r"\s+", written)
         if not before:
-            commands = (("/mcp ", tr("Servers: state, add, remove, …")), ("/help", tr("What can be typed here")))
-            return [
-                Offer(insert.strip(), detail, "terminal", insert)
-                for insert, detail in commands
-                if insert.startswith(f"/{last}")
-            ]
+            pick = Offer(
+                "/mcp prompt", tr("Choose a prompt of a server"), "prompt", take=lambda: self._pick_prompt("", "", {})
+            )
+            commands = (
+                pick,
+                Offer("/mcp", tr("Servers: state, add, remove, …"), "terminal", "/mcp "),
+                Offer("/help", tr("What can be typed here"), "terminal", "/help"),
+            )
+            return [offer for offer in commands if offer.label.startswith(f"/{last}")]
         if before == ["mcp"]:
             return [
                 Offer(each.usage, each.explanation, "terminal", f"/mcp {each.name}{' ' if ' ' in each.usage else ''}")
@@ -142,6 +148,9 @@ class McpCommands:
             _Action("disconnect SERVER", tr("Leaves a server until it is needed"), self._disconnect, enabled),
             _Action("refresh [SERVER]", tr("Lists anew what servers offer"), self._refresh, enabled),
             _Action("log SERVER", tr("Opens a server's log"), self._log, each),
+            _Action(
+                "prompt [SERVER] [NAME] [ARGUMENT=VALUE …]", tr("Chooses a prompt of a server"), self._prompt, enabled
+            ),
         )
 
     # What each does
@@ -150,7 +159,7 @@ class McpCommands:
         lines = [tr("/mcp – the state of all servers")]
         lines += [f"/mcp {each.usage} – {each.explanation}" for each in self._actions.values()]
         lines.append(tr("Words with spaces stand in quotation marks: 'like this'."))
-        lines.append(tr("Signing in, prompts and watching can't be typed yet."))
+        lines.append(tr("Signing in and watching can't be typed yet."))
         return "\n".join(lines)
 
     def _status(self) -> str:
@@ -281,6 +290,19 @@ class McpCommands:
 
     async def _log(self, words: list[str]) -> str:
         self._steps.show_log(_one(words))
+        return ""
+
+    async def _prompt(self, words: list[str]) -> str:
+        server, name, *rest = [*words, "", ""][: max(2, len(words))]
+        arguments: dict[str, str] = {}
+        for word in rest:
+            argument, sign, value = word.partition("=")
+            if not sign or not argument or argument in arguments:
+                raise NotUnderstood(tr("Write each argument once, as NAME=VALUE."))
+            arguments[argument] = value
+        if server:
+            self._core.host.connection(server)
+        self._pick_prompt(server, name, arguments)
         return ""
 
     def _known(self, name: str) -> Connection:

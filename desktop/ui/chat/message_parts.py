@@ -44,6 +44,8 @@ class Surroundings:
     """Whether a turn of the conversation runs: more may come."""
     width: Callable[[], int]
     """Of the column, in pixels."""
+    run_command: Callable[[str], object]
+    """Called with a ``/mcp prompt …`` that was clicked."""
 
 
 def model_label(title: str) -> str:

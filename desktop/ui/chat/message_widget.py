@@ -109,6 +109,7 @@ class MessageWidget(QWidget):
                 return Bubble(part.text, self)
             case Text():
                 view = MarkdownView(around.width(), self)
+                view.command_clicked.connect(around.run_command)
                 view.set_source(part.text, finished=not grows)
                 return view
             case Reasoning():

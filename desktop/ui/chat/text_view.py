@@ -7,8 +7,10 @@ interpreted, and a link asks before it opens (``link_prompt.py``). The wheel and
 from __future__ import annotations
 
 import math
+import re
+from urllib.parse import quote, unquote
 
-from PySide6.QtCore import QEvent, QSize, Qt, QUrl
+from PySide6.QtCore import QEvent, QSize, Qt, QUrl, Signal
 from PySide6.QtGui import (
     QColor,
     QFocusEvent,
@@ -40,6 +42,9 @@ _Property = QTextFormat.Property
 #: GitHub's Markdown without HTML. Not Qt's front matter (it swallows a beginning between rules) nor its underline by ``_``; and
 #: what is indented is no code (md4c's flag 0x10, which Qt passes on): models indent what continues a list item.
 _FEATURES = (_Feature.MarkdownDialectGitHub & ~_Feature(0x100000 | 0x4000)) | _Feature.MarkdownNoHTML | _Feature(0x10)
+#: What can be clicked where a text has it as code: it opens a dialog, and nothing happens without the person.
+COMMAND = re.compile(r"/mcp prompt(?: |$)")
+_COMMAND_SCHEME = "deskhand-command"
 _HEADING_SIZES = {1: 1.45, 2: 1.25, 3: 1.1}
 _QUOTATION_INDENT = 16
 _KEPT_BY_FOCUS = (
@@ -54,7 +59,12 @@ class TextView(QTextBrowser):
 
     `plain` and `markdown` keep the selection where the text before it stays. Both take text whose hidden characters are
     already visible.
+
+    Signals:
+        command_clicked(str): A ``/mcp prompt …`` that the text recommends. Only that command is ever one to click.
     """
+
+    command_clicked = Signal(str)
 
     def __init__(self, width: int = 400, parent: QWidget | None = None) -> None:
         """`width` is what it will get, as far as is known: text that is laid out twice costs twice."""
@@ -125,6 +135,11 @@ class TextView(QTextBrowser):
             self.setFixedHeight(height)
 
     def _ask_to_open(self, url: QUrl) -> None:
+        if url.scheme() == _COMMAND_SCHEME:
+            command = unquote(bytes(url.toEncoded().data()).decode("ascii", "replace").partition(":")[2])
+            if COMMAND.match(command):
+                self.command_clicked.emit(command)
+            return
         link_prompt.ask(bytes(url.toEncoded().data()).decode("ascii", "replace"), self)
 
     def minimumSizeHint(self) -> QSize:
@@ -236,7 +251,11 @@ def _style_fragments(document: QTextDocument, block: QTextBlock, colors: theme.C
     iterator = block.begin()
     while not iterator.atEnd():
         fragment = iterator.fragment()
-        fragments.append((fragment.position(), fragment.length(), fragment.charFormat()))
+        format_ = fragment.charFormat()
+        if format_.fontFixedPitch() and not format_.isAnchor() and COMMAND.match(text := fragment.text()):
+            format_.setAnchor(True)
+            format_.setAnchorHref(_COMMAND_SCHEME + ":" + quote(text))
+        fragments.append((fragment.position(), fragment.length(), format_))
         iterator += 1
     for position, length, format_ in reversed(fragments):
         if not (heading or format_.isImageFormat() or format_.isAnchor() or format_.fontFixedPitch()):

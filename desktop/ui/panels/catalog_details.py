@@ -38,9 +38,11 @@ class EntryDetails(QScrollArea):
     """Signals:
     run_requested(object): A tool is to be run by hand.
     attach_requested(object): A resource or a template is to be attached to the message that is being written.
+    prompt_requested(object): A prompt is to be used.
     """
 
     run_requested = Signal(object)
+    prompt_requested = Signal(object)
     attach_requested = Signal(object)
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -98,6 +100,7 @@ class EntryDetails(QScrollArea):
                     self.tr("Arguments"),
                     [_line(each.name, "", each.required, each.description) for each in entry.arguments],
                 )
+                self._add_button(self.tr("Use…"), lambda: self.prompt_requested.emit(entry))
         self._layout.addStretch(1)
         focused = QApplication.focusWidget()
         if focused is not None and self.isAncestorOf(focused):
