@@ -2,7 +2,8 @@
 
 Used by the transport of stdio servers, secret commands, the reader of large messages, the login shell's environment and
 the opener of links. Every child is its own session (process group) on POSIX and carries its owner in the environment
-variable ``DESKHAND_OWNER``, so that what a killed Deskhand left behind can be told from what a living one uses.
+variable ``DESKHAND_OWNER``, so that what a killed Deskhand left behind can be told from what a living one uses. On Windows the
+system ends what a Deskhand has left: see ``windows_job``.
 """
 
 from __future__ import annotations
@@ -124,11 +125,16 @@ async def start_with_protocol(
         )
     )
     try:
-        return await asyncio.shield(starting)
+        transport, made = await asyncio.shield(starting)
     except asyncio.CancelledError:
         # Left to asyncio, what the child has started by now lives on, and is waited for as long as it holds a pipe.
         await asyncio.wait({asyncio.ensure_future(_end_started(starting))}, timeout=_LONGEST_REAP)
         raise
+    if owned and sys.platform == "win32":  # where no tag can be read
+        from desktop import windows_job
+
+        windows_job.end_with_us(int(transport.get_extra_info("subprocess")._handle))
+    return transport, made
 
 
 async def _end_started(starting: asyncio.Future[tuple[asyncio.SubprocessTransport, Any]]) -> None:
