@@ -43,7 +43,10 @@ CATALOGUE: dict[str, tuple[str, str]] = {
         "The file's servers can't be read: {reason}.",
         "Choose another file, or correct this one in the program it belongs to.",
     ),
-    "folder_unavailable": ("The folder can't be opened: {reason}.", "Choose another, or see that you may read it."),
+    "folder_unavailable": (
+        "The folder {folder} can't be opened: {reason}.",
+        "Choose another, or see that you may read it.",
+    ),
     "folder_not_open": (
         "The definition refers to the open folder, and none is open.",
         "Open a folder, or write a path into the definition.",
@@ -245,6 +248,7 @@ CATALOGUE: dict[str, tuple[str, str]] = {
 }
 
 _OS_REASONS = {
+    errno.ENOENT: "it is not there",
     errno.EACCES: "there is no permission",
     errno.EPERM: "there is no permission",
     errno.EROFS: "the disk is read-only",

@@ -19,6 +19,7 @@ from desktop.host.server_references import Invalid
 from desktop.host.servers_file import read_configuration
 from desktop.host.trust import Trust
 from desktop.tool_names import fingerprint
+from desktop.visible_text import visible_line
 
 FILES = (".mcp.json", ".vscode/mcp.json")
 """Where a folder may have servers, the first that exists counts."""
@@ -94,7 +95,10 @@ class Workspace:
                     pass
             except (OSError, RuntimeError) as error:
                 reason = os_reason(error) if isinstance(error, OSError) else "its path is not valid"
-                raise AssistantError("folder_unavailable", operation="configuration", reason=reason) from error
+                named = visible_line(str(folder), 200)
+                raise AssistantError(
+                    "folder_unavailable", operation="configuration", folder=named, reason=reason
+                ) from error
         if folder != self.folder:
             self._forget_files()
         self.folder = folder

@@ -98,6 +98,7 @@ class Folders(QObject):
         """The folder of the last time, or of the command line, is open by now, or can't be opened."""
         self._core.host.servers_changed.connect(self.changed.emit)
         if self._core.folder_fault is not None:
+            change(self._core.settings, self._window, folder="")  # told once; it is among the recent ones
             error_box.report(AssistantError.of(self._core.folder_fault), self._window)
         if self._core.workspace.folder is not None:
             self._begin(self._opened())

@@ -76,7 +76,7 @@ def _sentences() -> dict[str, tuple[str, str, str]]:
         ),
         "folder_unavailable": (
             tr("Folder can't be opened"),
-            tr("The folder can't be opened: {reason}."),
+            tr("The folder {folder} can't be opened: {reason}."),
             tr("Choose another, or see that you may read it."),
         ),
         "folder_not_open": (

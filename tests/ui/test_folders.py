@@ -180,9 +180,12 @@ async def test_the_folder_of_the_last_time_is_open_before_any_server_starts_and_
 
 
 async def test_a_folder_that_is_gone_is_told_and_none_is_open(core: Core, home: Path) -> None:
+    core.settings.change(folder=str(home / "gone"))
     window = await started(core, home / "gone")
-    await until(lambda: any("can't be opened" in seen(each) for each in windows(QWidget)))
+    told = f"The folder {home / 'gone'} can't be opened: it is not there."
+    await until(lambda: any(told in seen(each) for each in windows(QWidget)))
     assert core.workspace.folder is None and "No folder" in seen(bar(window))
+    assert core.settings.values.folder == ""  # so that the next start doesn't tell it again
 
 
 async def test_ctrl_o_asks_for_a_folder(core: Core, home: Path) -> None:
