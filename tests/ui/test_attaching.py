@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QMimeData, Qt, QUrl
-from PySide6.QtGui import QImage
+from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
+from PySide6.QtGui import QDropEvent, QImage
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QPlainTextEdit, QToolButton
 
@@ -161,6 +161,23 @@ async def test_files_and_images_are_attached_by_drop_and_paste(alone: Chat, tmp_
     assert first.output.text == "hello"
     assert base64.b64decode(second.output.images[0].data).startswith(b"\x89PNG")
     assert alone.pane.conversation.title == "a.txt"
+
+
+async def test_a_file_may_be_dropped_on_the_messages_too(alone: Chat, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("a")
+    given = files(tmp_path / "a.txt")
+    assert alone.pane.acceptDrops()
+    dropped = QDropEvent(
+        QPointF(200, 100),
+        Qt.DropAction.CopyAction,
+        given,
+        Qt.MouseButton.LeftButton,
+        Qt.KeyboardModifier.NoModifier,
+    )
+    alone.pane.dropEvent(dropped)  # Qt sends one only in a drag of the platform
+    assert dropped.isAccepted()
+    await until(lambda: alone.attached == ["a.txt"])
+    assert alone.field.hasFocus()
 
 
 async def test_who_reads_nothing_of_what_is_attached_is_named_before_it_is_sent(alone: Chat, tmp_path: Path) -> None:

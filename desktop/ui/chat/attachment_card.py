@@ -38,6 +38,9 @@ class AttachmentCard(Card):
         self._layout.setContentsMargins(theme.SPACING if output.text else 12, theme.SPACING, 12, theme.SPACING)
         self._layout.setSpacing(theme.SPACING)
         self._layout.addLayout(head)
+        if output.spilled is not None:
+            said = self.tr("Not all of it fits a message; the model is told where the rest is.")
+            self._layout.addWidget(PlainLabel(said, tone="muted"))
         if output.warning:
             self._layout.addWidget(PlainLabel(visible_line(output.warning, 400), tone="warning"))
         if output.images:
