@@ -13,6 +13,7 @@ import pytest
 from desktop.errors import AssistantError
 from desktop.host.consent import Consent
 from desktop.host.server_config import ServerDefinition
+from desktop.host.servers_file import add_server
 from desktop.host.trust import Trust
 from desktop.host.workspace import Workspace, secret_name
 
@@ -374,3 +375,31 @@ def test_a_folders_server_gets_no_secret_of_an_own_server_or_of_another_folders(
     kept = "server:github:TOKEN"
     assert secret_name(None, kept) == kept
     assert len({secret_name(None, kept), secret_name("/one", kept), secret_name("/other", kept)}) == 3
+
+
+def test_an_own_server_is_checked_when_it_is_added_also_where_the_folders_one_counts(
+    make: MakeWorkspace, folder: Path, own_file: Path
+) -> None:
+    workspace = make(folder)
+    workspace.trust.decide(folder, True, until_quit=True)
+    before = own_file.read_bytes()
+    with pytest.raises(AssistantError) as raised:
+        add_server(own_file, "docs", {"command": "x", "args": 1})
+    assert (raised.value.diagnostic.code, own_file.read_bytes()) == ("configuration_invalid", before)
+    add_server(own_file, "docs", {"command": "own"})
+    assert (named(workspace, "docs").kind, workspace.servers.replaced) == ("http", ("docs",))
+
+
+def test_what_an_entry_would_be_is_told_as_it_would_run_from_its_file(
+    make: MakeWorkspace, folder: Path, own_file: Path, home: Path
+) -> None:
+    workspace = make(folder)
+    entry = {"command": "x", "args": ["${workspaceFolder}"], "cwd": "sub"}
+    theirs = workspace.checked("new", entry, folder / ".mcp.json")
+    assert (theirs.workspace, theirs.cwd, theirs.args) == (str(folder), str(folder / "sub"), (str(folder),))
+    own = workspace.checked("new", {"command": "x"}, own_file)
+    assert (own.workspace, own.cwd, own.folder) == (None, None, str(home))  # the folder is not trusted yet
+    workspace.open(None)
+    with pytest.raises(AssistantError) as raised:
+        workspace.checked("new", entry, own_file)
+    assert raised.value.diagnostic.code == "folder_not_open"
