@@ -220,7 +220,8 @@ async def test_the_whole_of_a_server_shows_when_it_is_asked_for(core: Core, wind
 
 async def test_what_changed_meanwhile_is_not_written_over(core: Core, window: QWidget, tmp_path: Path) -> None:
     write_servers(core.servers_file, a={"command": "old"})
-    dialog, task = await wizard(core, window, simple(tmp_path, a={"command": "new"}, b={"command": "new"}))
+    secretive = {"command": "new", "env": {"API_KEY": "canary"}}
+    dialog, task = await wizard(core, window, simple(tmp_path, a={"command": "new"}, b=secretive))
     tick(rows(dialog)["a"], "Take over a")
     await until(lambda: "Replace it" in seen(rows(dialog)["a"]))
     tick(rows(dialog)["a"], "Replace it")
@@ -228,6 +229,7 @@ async def test_what_changed_meanwhile_is_not_written_over(core: Core, window: QW
     click(dialog, "Import 2 servers")
     await until(lambda: "has been changed meanwhile" in seen(dialog))
     assert entries(core.servers_file) == {"a": {"command": "edited"}}
+    assert await core.credentials.get(keyring_name("b", "API_KEY")) is None
     assert dialog.isEnabled()
     click(dialog, "Cancel")
     assert not await accepted(task)

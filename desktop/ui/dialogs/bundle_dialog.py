@@ -148,19 +148,17 @@ class BundleDialog(QDialog):
 
     async def _write(self, values: dict[str, Value]) -> None:
         name, file, data = self.name.text().strip(), self._core.servers_file, self._core.paths.data
-        kept: list[bool] = []
         try:
             entry, secrets = self._bundle.entry(values, self._bundle.folder(data))
             await asyncio.to_thread(servers_file.check_new, file, name, entry)
             await asyncio.to_thread(self._bundle.unpack, data)
-            for option, value in secrets.items():
-                kept.append(await self._core.credentials.set(keyring_name(name, option), value))
             await asyncio.to_thread(servers_file.add_server, file, name, entry)
         except AssistantError as error:
             self.setEnabled(True)
             words = messages.words(error.diagnostic)
             self._say(" ".join(filter(None, (words.detail, words.remedy))))
             return
+        kept = [await self._core.credentials.set(keyring_name(name, each), value) for each, value in secrets.items()]
         if not all(kept):
             error = AssistantError("credential_store_unavailable", operation="storage")
             error_box.report(error, self.parentWidget())

@@ -221,12 +221,7 @@ class ImportWizard(QDialog):
         tasks.start(self._write(chosen), on_error=self)
 
     async def _write(self, chosen: list[Chosen]) -> None:
-        credentials = self._core.credentials
-        kept: dict[str, bool] = {}
         try:
-            for each in chosen:
-                for name, value in each.secrets.items():
-                    kept[keyring_name(each.name, name)] = await credentials.set(keyring_name(each.name, name), value)
             await asyncio.to_thread(
                 servers_file.add_servers,
                 self._core.servers_file,
@@ -237,7 +232,13 @@ class ImportWizard(QDialog):
             self.setEnabled(True)
             self._tell(error)
             return
-        if not all(kept.values()):
+        # Only now: what could not be written leaves no secret behind.
+        kept = [
+            await self._core.credentials.set(keyring_name(each.name, name), value)
+            for each in chosen
+            for name, value in each.secrets.items()
+        ]
+        if not all(kept):
             error = AssistantError("credential_store_unavailable", operation="storage")
             error_box.report(error, self.parentWidget())
         self.saved = chosen[0].name

@@ -30,7 +30,6 @@ from desktop.host.foreign_document import Group, NotUnderstood
 from desktop.host.foreign_entry import Candidate, Entry
 from desktop.host.pasted_text import command_line, parse, parse_own
 from desktop.host.server_config import ServerDefinition
-from desktop.host.server_entry import definition_of
 from desktop.host.server_references import Invalid, keyring_name
 from desktop.host.workspace import secret_name
 from desktop.ui import error_box, messages, tasks, theme
@@ -284,33 +283,27 @@ class ServerEditor(QDialog):
     async def _write(self) -> None:
         try:
             name, entry, secrets = self._entered()
-            file = self._file
-            self._check(name, entry, await asyncio.to_thread(servers_file.read_entries, file))
-            kept = [
-                await self._core.credentials.set(self._kept_as(keyring_name(name, reference)), value)
-                for reference, value in secrets.items()
-            ]
-            await asyncio.to_thread(servers_file.add_server, file, name, entry, replace=self._changes is not None)
-            await self._keep_consent(name, entry)
+            replace = self._changes is not None
+            await asyncio.to_thread(servers_file.add_server, self._file, name, entry, replace=replace)
         except AssistantError as error:
             self.setEnabled(True)
             self._tell(error)
             return
+        # Only now: what could not be written leaves no secret behind.
+        kept = [
+            await self._core.credentials.set(self._kept_as(keyring_name(name, reference)), value)
+            for reference, value in secrets.items()
+        ]
         if not all(kept):
             error = AssistantError("credential_store_unavailable", operation="storage")
+            error_box.report(error, self.parentWidget())
+        try:
+            await self._keep_consent(name, entry)
+        except AssistantError as error:
             error_box.report(error, self.parentWidget())
         self._trial.stop()
         self.saved = name
         self.accept()
-
-    def _check(self, name: str, entry: Entry, others: dict[str, Any]) -> None:
-        """Raises AssistantError before any secret is kept for what can't be written."""
-        try:
-            definition_of(name, entry, None)
-            if self._changes is None and name in others:
-                raise Invalid("a server of that name exists")
-        except Invalid as invalid:
-            raise AssistantError.of(invalid.diagnostic(name)) from None
 
     async def _keep_consent(self, name: str, entry: Entry) -> None:
         """What was allowed for a trial is allowed from now on, as long as it is the same to the last character."""
