@@ -51,6 +51,19 @@ def test_what_does_not_run_asks_nothing(tmp_path: Path) -> None:
     assert consent.given(ServerDefinition("deskhand", "builtin"))
 
 
+def test_an_address_asks_only_where_a_header_is_what_a_command_prints_and_again_when_that_or_its_goal_changes(
+    tmp_path: Path,
+) -> None:
+    consent = Consent(tmp_path / "consent.json")
+    server = ServerDefinition("a", "http", url="https://example.org", headers={"A": "!pass show a"})
+    assert not consent.given(server)
+    consent.give(server)
+    assert consent.given(server) and consent.given(replace(server, description="d"))
+    assert not consent.given(replace(server, headers={"A": "!pass show b"}))
+    assert not consent.given(replace(server, url="https://evil.example.org"))
+    assert consent.given(replace(server, url="https://evil.example.org", headers={"A": "$!pass show a"}))
+
+
 def test_naming_a_configuration_is_consent_to_all_of_it() -> None:
     consent = Consent.for_everything()
     assert consent.given(COMMAND)
