@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from desktop.catalog_entries import CatalogEntry, Kind
 from desktop.host.search_labels import Labels
-from desktop.host.search_parts import FIELDS, NAME_WORDS, SERVER, Floats, Hashes, Integers, Key, Part
+from desktop.host.search_parts import FIELDS, NAME_WORDS, SERVER, Floats, Hashes, Key, Part
 from desktop.host.search_words import Analyser, Places, Word, name_words, texts_of
 
 Held = Callable[[Places], npt.NDArray[np.bool_]]
@@ -42,11 +42,7 @@ _NEAR_ENOUGH = 0.6
 #: Entries of the same name, in whatever style, among which the typed one is looked for.
 _SAME_NAMES = 20
 #: Of the highest score, tried in turn: what so many entries are above need not be looked for among all that have any.
-_SHARES = (0.5, 0.2, 0.0)
-#: A term in more than one of so many entries has a score for each entry at hand, which is faster to add than those of some.
-_FREQUENT = 8
-#: Entries below which that makes no difference.
-_MANY = 20_000
+_SHARES = (0.5, 0.35, 0.2, 0.1, 0.0)
 #: Words of a query that are looked up: somebody may paste a page.
 _QUERY_WORDS = 64
 #: A query of so few words should be covered whole, and its unknown words are completed and corrected.
@@ -117,15 +113,11 @@ class Index:
         rarity = np.log1p((len(self._entries) - held_by + 0.5) / (held_by + 0.5)).astype(np.float32)
         # By term, and within a term in the order they are in. Sorting both as one number is several times as fast as argsort.
         order = np.sort(terms.astype(np.int64) << 32 | np.arange(len(terms))) & 0xFFFFFFFF
-        self._documents = documents[order]
+        self._documents = documents[order].astype(
+            np.intp
+        )  # what numpy looks up by: anything else it converts each time
         self._impacts = (rarity[terms] * frequency / (frequency + _SATURATION))[order]
         self._starts: list[int] = [0, *np.cumsum(held_by).tolist()]
-        self._whole: dict[int, Floats] = {}
-        frequent = np.flatnonzero(held_by > len(self._entries) / _FREQUENT) if len(self._entries) > _MANY else ()
-        for term in map(int, frequent):
-            place = slice(self._starts[term], self._starts[term + 1])
-            self._whole[term] = np.zeros(len(self._entries), np.float32)
-            self._whole[term][self._documents[place]] = self._impacts[place]
 
     def named(
         self, text: str, words: Sequence[Word], kinds: frozenset[Kind] | None, server: str | None
@@ -213,31 +205,22 @@ class Index:
 
     def _scored(self, answers: Sequence[Mapping[int, float]]) -> tuple[Floats, list[Held]]:
         """The sum of what each word of a query adds to each entry, and for each word which of some entries answer it."""
-        alone: list[slice] = []
-        weighed: list[Floats] = []
+        scores = np.zeros(len(self._entries), np.float32)
         holders: list[Held] = []
         for answer in answers:
             places = [slice(self._starts[term], self._starts[term + 1]) for term in answer]
-            is_itself = [*answer.values()] == [1.0]
-            if is_itself and (whole := self._whole.get(next(iter(answer)))) is not None:
-                weighed.append(whole)
-                holders.append(partial(_above_zero, whole))
-            elif is_itself:
-                alone += places
-                holders.append(partial(_held, self._documents[places[0]]))
+            if [*answer.values()] == [1.0]:  # the word itself
+                documents = self._documents[places[0]]
+                np.add.at(scores, documents, self._impacts[places[0]])
+                holders.append(partial(_held, documents))
             elif places:
                 most = np.zeros(len(self._entries), np.float32)
                 weights = np.fromiter(answer.values(), np.float32, len(answer))
                 impacts = np.concatenate([self._impacts[each] for each in places])
                 impacts *= weights.repeat([each.stop - each.start for each in places])
                 np.maximum.at(most, np.concatenate([self._documents[each] for each in places]), impacts)
-                weighed.append(most)
+                scores += most
                 holders.append(partial(_above_zero, most))
-        documents = np.concatenate([np.empty(0, np.intp), *(self._documents[each] for each in alone)])
-        impacts = np.concatenate([np.empty(0, np.float64), *(self._impacts[each] for each in alone)])
-        scores = np.bincount(documents, impacts, len(self._entries)).astype(np.float32)
-        for each in weighed:
-            scores += each
         return scores, holders
 
     def _explained(self, close: Places, answers: Sequence[Mapping[int, float]]) -> Floats:
@@ -300,7 +283,7 @@ def _equal(hashes: tuple[Hashes, Places], text: str) -> Places:
     return places[start : ordered.searchsorted(wanted, "right")]
 
 
-def _held(documents: Integers | Places, close: Places) -> npt.NDArray[np.bool_]:
+def _held(documents: Places, close: Places) -> npt.NDArray[np.bool_]:
     """Which of `close` are among the documents, which are in order and at least one."""
     return documents[np.minimum(documents.searchsorted(close), len(documents) - 1)] == close
 

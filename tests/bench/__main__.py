@@ -18,11 +18,11 @@ HERE = Path(__file__).parent
 def main(arguments: list[str]) -> int:
     options = list(itertools.dropwhile(lambda each: not each.startswith("-"), arguments))
     names = arguments[: len(arguments) - len(options)]
-    programs = {path.stem: path for path in sorted(HERE.glob("*.py")) if not path.stem.startswith(("_", "baseline"))}
-    if unknown := set(names) - set(programs):
+    programs = sorted(path.stem for path in HERE.glob("*.py") if not path.stem.startswith(("_", "baseline")))
+    if unknown := set(names) - {*programs}:
         print(f"No measurement of that name: {', '.join(unknown)}. There are: {', '.join(programs)}", file=sys.stderr)
         return 2
-    commands = [[sys.executable, programs[name], *options] for name in names or programs]
+    commands = [[sys.executable, "-m", f"{__package__}.{name}", *options] for name in names or programs]
     return max(subprocess.run(command, check=False).returncode for command in commands)
 
 
