@@ -8,7 +8,6 @@ import pytest
 
 from desktop.catalog_entries import ToolDefinition
 from desktop.host.catalog_search import CatalogSearch
-
 from tests.bench._search_sets import own_catalog, sets
 from tests.bench._verdicts import Verdicts
 
