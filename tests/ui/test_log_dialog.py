@@ -166,7 +166,7 @@ async def test_twenty_thousand_messages_keep_the_window_alive(core: Core) -> Non
     await watching
     assert len(lines(dialog)) >= MOST_LINES
     assert took < 3  # 0.2 on a machine that does nothing else, as opposed to 3.3 when each line was written by itself
-    assert longest < 0.5  # 0.05
+    assert longest < 1  # 0.05
 
 
 async def test_a_server_s_requests_are_there(core: Core) -> None:
