@@ -10,29 +10,20 @@ from __future__ import annotations
 import json
 import os
 import stat
-import sys
-import threading
-import time
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from desktop.errors import AssistantError, Diagnostic, os_reason
 from desktop.host.commented_json import JsonObject, Lines, NotJson, changed, parse, same_value
+from desktop.host.file_lock import locked
 from desktop.host.server_config import Configuration, ServerDefinition
 from desktop.host.server_entry import definition_of
 from desktop.host.server_references import Invalid
 from desktop.paths import write_private
 
-if sys.platform != "win32":
-    import fcntl
-
 _LONGEST_FILE = 1024 * 1024
-#: Seconds for another program's edit, which takes some milliseconds.
-_LONGEST_WAIT = 5.0
-_PAUSE = 0.01
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -252,44 +243,9 @@ def _section_of(name: str, sections: Sequence[dict[str, Any]]) -> dict[str, Any]
     raise AssistantError("server_unknown", operation="configuration", server=name)
 
 
-#: One edit at a time: each reads, changes and replaces a whole file.
-_EDITING = threading.Lock()
-
-
-@contextmanager
-def _locked(path: Path) -> Generator[None, None, None]:
-    """Keeps other edits away from a file, by whichever path they come: those of other threads, and where a folder can be locked
-    those of other programs of Deskhand's.
-
-    The folder that holds the file is locked: the file itself is replaced, and a file for the lock would be left behind. Raises
-    AssistantError ``storage_failed`` when another program holds the lock for long.
-    """
-    with _EDITING, ExitStack() as stack:
-        if sys.platform != "win32":
-            with suppress(OSError):  # there is no such folder yet, or its file system has no locks
-                folder = os.open(os.path.dirname(os.path.realpath(path)), os.O_RDONLY)
-                stack.callback(os.close, folder)
-                deadline = time.monotonic() + _LONGEST_WAIT
-                while not _try_lock(folder):
-                    if time.monotonic() > deadline:
-                        reason = "another program is changing it"
-                        raise AssistantError("storage_failed", operation="configuration", reason=reason)
-                    time.sleep(_PAUSE)
-        yield
-
-
-def _try_lock(folder: int) -> bool:
-    """Raises OSError where the file system has no locks."""
-    try:
-        fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
 def _edit(path: Path, change: Callable[[Sequence[dict[str, Any]]], None]) -> None:
     """Lets `change` alter the file's sections of definitions, and writes the file if they differ then."""
-    with _locked(path):
+    with locked(path):
         try:
             file = _read(path)
         except FileNotFoundError:

@@ -227,7 +227,7 @@ def test_an_edit_waits_for_another_programs_and_not_for_ever(file: Path, monkeyp
     folder = os.open(file.parent, os.O_RDONLY)
     try:
         fcntl.flock(folder, fcntl.LOCK_EX)
-        monkeypatch.setattr("desktop.host.servers_file._LONGEST_WAIT", 0.2)
+        monkeypatch.setattr("desktop.host.file_lock._LONGEST_WAIT", 0.2)
         with pytest.raises(AssistantError) as raised:
             remove_server(file, "a")
         assert raised.value.diagnostic.code == "storage_failed" and file.read_bytes() == before
