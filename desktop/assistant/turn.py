@@ -229,10 +229,8 @@ class _Turn:
         await self._emit(MessageStarted(message))
         window = self._model.context_window
         diagnostic = await self._stream(message)
-        exceeded = diagnostic is not None and diagnostic.code == "model_context_exceeded"
-        if (
-            exceeded and self._model.context_window != window and _is_empty(message)
-        ):  # it is known now how much it takes
+        exceeded = diagnostic is not None and diagnostic.code == "model_context_exceeded" and _is_empty(message)
+        if exceeded and self._model.context_window != window:  # it is known now how much it takes
             diagnostic = await self._stream(message)
         self._make_whole(message, keep_calls=diagnostic is None)
         if diagnostic is not None:
