@@ -209,6 +209,9 @@ class TestCommands:
         with pytest.raises(AssistantError) as raised:
             await commands.run("/mcp add --header 'X-Key: canary' mail https://canary.example/")
         assert "--replace replaces it" in str(raised.value) and "canary" not in str(raised.value)
+        with pytest.raises(AssistantError, match="configuration_invalid"):  # nothing is kept of what can't be written
+            await commands.run("/mcp add --replace --env API_TOKEN=another-12345 mail -- ''")
+        assert await core.credentials.get("server:mail:API_TOKEN") == "canary-12345"
         await commands.run("/mcp add --replace mail https://mail.example/")
         assert entries(core.servers_file)["mail"] == {"url": "https://mail.example/"}
 

@@ -177,35 +177,25 @@ class McpCommands:
         if not words:
             return self._told(await self._steps.edit(None))
         asked = addition(words)
-        if asked.name in self._core.host.connections and not asked.replace:  # before its secrets are replaced
+        if asked.name in self._core.host.connections and not asked.replace:
             reason = "a server of that name exists; --replace replaces it"
             raise AssistantError("configuration_invalid", operation="configuration", reason=reason)
-        lost = await self._keep_secrets(asked)
+        secrets = _taken_secrets(asked)
         await asyncio.to_thread(
             servers_file.add_server, self._core.servers_file, asked.name, asked.entry, replace=asked.replace
         )
+        # Only now: what could not be written leaves no secret behind, and replaces none.
+        kept = [await self._core.credentials.set(place, value) for place, value in secrets.items()]
         await self._core.reload_servers()
         said = [self._told(asked.name)]
         if "command" in asked.entry:
             said.append(tr("It starts once you have looked at its command and allowed it in the servers panel."))
-        if lost:
+        if not all(kept):
             said.append(tr("There is no keyring here: its secrets last for this run only."))
         return " ".join(said)
 
     def _told(self, added: str) -> str:
         return tr("{server} was added.").format(server=added) if added else ""
-
-    async def _keep_secrets(self, asked: Addition) -> bool:
-        """Puts what looks like a secret into the keyring and a reference in its place; whether that holds for this run only."""
-        lost = False
-        for values in (asked.entry.get("env", {}), asked.entry.get("headers", {})):
-            for name, value in values.items():
-                if "${" not in value and looks_secret(name, value):
-                    reference = re.sub(r"[^A-Za-z0-9_.-]", "_", name)[:128]
-                    kept = await self._core.credentials.set(keyring_name(asked.name, reference), value)
-                    values[name] = f"${{keyring:{reference}}}"
-                    lost = lost or not kept
-        return lost
 
     async def _remove(self, words: list[str]) -> str:
         name = _one(words)
@@ -316,6 +306,18 @@ class McpCommands:
         entries = self._core.catalog.entries()
         tools = [each for each in entries if isinstance(each, ToolDefinition) and each.server == server]
         return await asyncio.to_thread(lambda: sum(map(toolbox.weight, tools)))
+
+
+def _taken_secrets(asked: Addition) -> dict[str, str]:
+    """Puts references in place of what looks like a secret, and gives each secret by its name in the keyring."""
+    secrets: dict[str, str] = {}
+    for values in (asked.entry.get("env", {}), asked.entry.get("headers", {})):
+        for name, value in values.items():
+            if "${" not in value and looks_secret(name, value):
+                reference = re.sub(r"[^A-Za-z0-9_.-]", "_", name)[:128]
+                secrets[keyring_name(asked.name, reference)] = value
+                values[name] = f"${{keyring:{reference}}}"
+    return secrets
 
 
 def _one(words: list[str]) -> str:
