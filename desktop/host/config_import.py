@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from desktop.errors import AssistantError, os_reason
-from desktop.host.foreign_document import LONGEST_TEXT, Group, NotUnderstood, groups_of
+from desktop.host.foreign_document import LONGEST_TEXT, NO_SERVERS, Group, NotUnderstood, groups_of
 
 #: Files that belong to a folder, with ``${workspaceFolder}`` for it.
 _IN_A_FOLDER = frozenset({".vscode", ".cursor"})
@@ -28,11 +28,13 @@ class Source:
         file: None for what was pasted.
         program: Whose it is, "" where that is not known.
         groups: All with servers in them.
+        fault: Why it can't be read, a text of ours; "" where it could be.
     """
 
     file: Path | None
     program: str
     groups: tuple[Group, ...]
+    fault: str = ""
 
     @property
     def count(self) -> int:
@@ -92,14 +94,17 @@ def unreadable(reason: str) -> AssistantError:
 
 
 def find_sources(environ: Mapping[str, str] = os.environ) -> list[Source]:
-    """Files with servers where the programs that are known keep them; what can't be read is left out."""
+    """Files with servers where the programs that are known keep them, also those that can't be read."""
     found: list[Source] = []
     for program, file in known_places(environ):
-        try:
-            if os.path.isfile(file):
-                found.append(read_source(file, program, environ))
-        except AssistantError:
+        if not os.path.isfile(file):
             continue
+        try:
+            found.append(read_source(file, program, environ))
+        except AssistantError as error:
+            fault = str(error.diagnostic.values["reason"])
+            if fault != NO_SERVERS:
+                found.append(Source(file, program, (), fault))
     return found
 
 

@@ -23,6 +23,7 @@ MOST_SERVERS = 100
 LONGEST_TEXT = 1024 * 1024
 """Bytes."""
 _DEEPEST = 50
+NO_SERVERS = "it has no servers in a form that Deskhand knows"
 
 
 class NotUnderstood(Exception):
@@ -55,7 +56,7 @@ def groups_in(
     """The same of a text that was read already."""
     groups = [each for each in _groups(content, folder, environ) if each.candidates]
     if not groups:
-        raise NotUnderstood("it has no servers in a form that Deskhand knows")
+        raise NotUnderstood(NO_SERVERS)
     number = sum(len(each.candidates) for each in groups)
     if number > MOST_SERVERS:
         raise NotUnderstood(f"it has {number} servers; {MOST_SERVERS} can be taken over at once")

@@ -121,6 +121,17 @@ async def test_without_any_file_it_says_so_and_a_file_is_chosen(core: Core, wind
     assert not core.servers_file.exists()
 
 
+async def test_a_program_s_file_that_cannot_be_read_is_told_with_the_reason(
+    core: Core, window: QWidget, home: Path
+) -> None:
+    (home / ".cursor").mkdir()
+    (home / ".cursor" / "mcp.json").write_text("{")
+    dialog, _ = await wizard(core, window)
+    file = home / ".cursor" / "mcp.json"
+    await until(lambda: f"Of Cursor, {file} can't be read: its JSON is wrong at line 1, column 2." in seen(dialog))
+    assert "No servers that can be read were found." in seen(dialog)
+
+
 async def test_a_file_without_servers_is_told(core: Core, window: QWidget, tmp_path: Path) -> None:
     dialog, _ = await wizard(core, window)
     await until(lambda: "Choose a file…" in seen(dialog))

@@ -110,14 +110,16 @@ class ImportWizard(QDialog):
 
     async def _find(self) -> None:
         found = await asyncio.to_thread(config_import.find_sources)
-        found = [each for each in found if each.file != self._core.servers_file]
-        self._searching.setText(
-            self.tr("Choose whose servers to look at; nothing is started by it.")
-            if found
-            else self.tr("No known program keeps servers here. Choose a file if you have one.")
-        )
+        readable = [each for each in found if not each.fault]
+        if readable:
+            said = self.tr("Choose whose servers to look at; nothing is started by it.")
+        elif found:
+            said = self.tr("No servers that can be read were found. Choose a file if you have one.")
+        else:
+            said = self.tr("No known program keeps servers here. Choose a file if you have one.")
+        self._searching.setText(said)
         buttons: list[QPushButton] = []
-        for source in found:
+        for source in readable:
             title = self.tr("{program}: {n} servers").format(program=source.program, n=source.count)
             place = visible_line(str(source.file), 400)
             buttons.append(QCommandLinkButton(button_text(title), place))
@@ -128,6 +130,12 @@ class ImportWizard(QDialog):
         for button in buttons:
             button.setAutoDefault(False)
             self._places_layout.addWidget(button)
+        for source in found:
+            if source.fault:
+                said = self.tr("Of {program}, {file} can't be read: {reason}.")
+                file = visible_line(str(source.file), 400)
+                text = said.format(program=source.program, file=file, reason=source.fault)
+                self._places_layout.addWidget(PlainLabel(text, tone="warning", selectable=True))
         self._places_layout.addStretch(1)
         if self._pages.currentIndex() == 0:
             buttons[0].setFocus()

@@ -163,10 +163,11 @@ class ServersPanel(QWidget):
         found = await asyncio.to_thread(find_sources)
         counts: Counter[str] = Counter()
         for source in found:
-            counts[source.program] += source.count
+            if not source.fault:
+                counts[source.program] += source.count
         listed = ", ".join(f"{program} ({count})" for program, count in counts.items())
         self._found.setText(self.tr("Other programs have servers on this computer: {listed}").format(listed=listed))
-        self._found.setVisible(bool(found))
+        self._found.setVisible(bool(counts))
 
     async def _follow_host(self) -> None:
         await self._core.ready()

@@ -405,6 +405,16 @@ def test_files_are_found_where_the_programs_keep_them(marker: Path, home: Path) 
     ]
 
 
+def test_a_file_of_a_program_that_cannot_be_read_is_found_with_the_reason(home: Path) -> None:
+    (home / ".claude.json").write_text('{"mcpServers": {"a": {"command": "x"}}}' + " " * 2**20)
+    (home / ".cursor").mkdir()
+    (home / ".cursor" / "mcp.json").write_text("{")
+    assert [(each.program, each.count, each.fault) for each in find_sources({})] == [
+        ("Claude Code", 0, "it is longer than 1 MiB"),
+        ("Cursor", 0, "its JSON is wrong at line 1, column 2"),
+    ]
+
+
 @pytest.mark.parametrize(
     ("platform", "expected"),
     [
