@@ -42,7 +42,9 @@ async def test_the_window_uses_the_healthy_shows_why_the_others_fail_and_quits_i
         command = hostile(*switches, "--record", str(record))
         servers[f"server{number}"] = {"command": command[0], "args": command[1:]}
     for entry in servers.values():
-        entry |= {"start": "launch", "startupTimeoutMs": 4000}
+        entry |= {"start": "launch"}
+    for name in ("hangs", "garbage"):
+        servers[name] |= {"startupTimeoutMs": 4000}
     model = ModelServer(finds_and_calls("server14.echo", "server14.echo", {"text": "round"}))
     async with model:
         async with deskhand(paths, servers, model) as person:
