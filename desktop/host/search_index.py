@@ -42,7 +42,7 @@ _NEAR_ENOUGH = 0.6
 #: Entries of the same name, in whatever style, among which the typed one is looked for.
 _SAME_NAMES = 20
 #: Of the highest score, tried in turn: what so many entries are above need not be looked for among all that have any.
-_SHARES = (0.5, 0.35, 0.2, 0.1, 0.0)
+_SHARES = (0.5, 0.3, 0.15, 0.0)
 #: Words of a query that are looked up: somebody may paste a page.
 _QUERY_WORDS = 64
 #: A query of so few words should be covered whole, and its unknown words are completed and corrected.
@@ -167,7 +167,7 @@ class Index:
             close, found = _with_likeness(close, found, like, wanted)
         if len(named):
             found[_held(named, close)] += found.max()
-        best = np.lexsort((close, -found))[: max(limit, _SAME_NAMES)]
+        best = (-found).argsort(kind="stable")[: max(limit, _SAME_NAMES)]
         ranked = [
             (self._entries[place], score, place)
             for place, score in zip(map(int, close[best]), map(float, found[best]), strict=True)
@@ -234,7 +234,7 @@ class Index:
         explained = self._words_of_terms[self._names[close]]
         self._words_of_terms[terms] = 0
         of_query = np.bitwise_count(np.bitwise_or.reduce(explained, axis=1))
-        of_name = np.count_nonzero(explained, axis=1)
+        of_name = (explained != 0).sum(axis=1)
         return (of_name / self._name_lengths[close] * of_query / len(answers)).astype(np.float32)
 
     def _answers(self, word: Word, count: int) -> dict[int, float]:

@@ -118,7 +118,9 @@ class Analyser:
         return np.array(self._terms_of_spellings, np.int32)[spellings]
 
     def _numbered(self, surface: bytes) -> int:
-        for spelling in _spellings(surface.decode(errors="surrogatepass")):
+        word = surface.decode(errors="surrogatepass")
+        is_plain = surface.isalpha() and surface.islower() and word not in STOP_WORDS  # most are; of bytes: ASCII alone
+        for spelling in (word,) if is_plain else _spellings(word):
             number = self.spellings.get(spelling)
             if number is None:
                 number = self.spellings[spelling] = len(self._terms_of_spellings)
