@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from desktop.host.catalog import ServerCatalog
     from desktop.host.host import Host
     from desktop.host.server_questions import Respondent
+    from desktop.host.watches import Watches
 
 
 class Core:
@@ -46,6 +47,7 @@ class Core:
     host: Host
     catalog: ServerCatalog
     access: ServerAccess
+    watches: Watches
     assistant: Assistant
 
     def __init__(
@@ -120,6 +122,7 @@ class Core:
             self.host, cache=modules.ToolCache(self.paths.cache / "tools"), meanings=meanings
         )
         self.access = modules.ServerAccess(self.host, self.catalog)
+        self.watches = modules.Watches(self.host, self.paths.data / "watches.json")
         self.assistant = modules.Assistant(
             catalog=self.catalog,
             runner=self.access,
@@ -204,6 +207,7 @@ class Core:
     async def close(self) -> None:
         """Ends connections and writes what is to be written; bounded, also when `start` is not through."""
         if self._ready.is_set():
+            await self.watches.close()
             await self.catalog.close()
             await self.host.close()
         await self.history.close()
@@ -240,6 +244,7 @@ def _import_the_rest() -> Any:
     from desktop.host.meanings import Meanings
     from desktop.host.sentence_encoder import is_installed
     from desktop.host.tool_cache import ToolCache
+    from desktop.host.watches import Watches
 
     return SimpleNamespace(
         Assistant=Assistant,
@@ -251,4 +256,5 @@ def _import_the_rest() -> Any:
         Host=Host,
         Meanings=Meanings,
         is_installed=is_installed,
+        Watches=Watches,
     )

@@ -38,10 +38,12 @@ from desktop.ui.panels.catalog_panel import CatalogPanel
 from desktop.ui.panels.folder_bar import FolderBar
 from desktop.ui.panels.servers_file_bar import ServersFileBar
 from desktop.ui.panels.servers_panel import ServersPanel
+from desktop.ui.panels.watches_panel import WatchesPanel
 from desktop.ui.settings_change import change
 from desktop.visible_text import visible_line
 
 if TYPE_CHECKING:
+    from desktop.catalog_entries import ResourceEntry
     from desktop.core import Core
     from desktop.ui.chat.answers import PersonAnswers
 
@@ -84,6 +86,11 @@ class MainWindow(QMainWindow):
         self.panels.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.panels.addTab(self.servers, self.tr("Servers"))
         self.panels.addTab(self.catalog, self.tr("Catalog"))
+        self.watches = WatchesPanel(core)
+        self.watches.attach_requested.connect(self.chat.attach_entry)
+        self.watches.unseen_changed.connect(self._show_unseen)
+        self.catalog.watch_requested.connect(self._watch)
+        self.panels.addTab(self.watches, self.tr("Watches"))
         self._splitter = _Splitter(Qt.Orientation.Horizontal)
         self._splitter.setChildrenCollapsible(False)
         self._splitter.setMinimumWidth(_NARROWEST_CHAT)  # not that of all panes: `_fit` puts away what has no room
@@ -142,6 +149,7 @@ class MainWindow(QMainWindow):
         self._add(go, self.tr("Choose a &prompt…"), "Ctrl+P", self._pick_prompt)
         self._add(go, self.tr("&Servers"), "Ctrl+Shift+S", self._show_server)
         self._add(go, self.tr("Search the &catalog"), "Ctrl+Shift+F", self._search_catalog)
+        self._add(go, self.tr("&Watches"), "Ctrl+Shift+W", self._show_watches)
         view = self.menuBar().addMenu(self.tr("&View"))
         toggles = {
             "conversations": (self.tr("&Conversations"), "Ctrl+Shift+L"),
@@ -215,6 +223,20 @@ class MainWindow(QMainWindow):
         self._want("panels")
         self.panels.setCurrentWidget(self.catalog)
         self.catalog.focus_search()
+
+    def _show_watches(self) -> None:
+        self._want("panels")
+        self.panels.setCurrentWidget(self.watches)
+        self.watches.view.setFocus()
+
+    def _watch(self, entry: ResourceEntry) -> None:
+        self._show_watches()
+        self.watches.watch(entry)
+
+    def _show_unseen(self, count: int) -> None:
+        """Marks the tab: what changed is seen from the other panels, too."""
+        text = self.tr("Watches ({n})").format(n=count) if count else self.tr("Watches")
+        self.panels.setTabText(self.panels.indexOf(self.watches), text)
 
     def _toggle(self, name: str) -> None:
         if self._side_panes[name].isVisible():

@@ -10,7 +10,16 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QDateTime, QLocale, Qt, Signal
-from PySide6.QtWidgets import QAbstractButton, QApplication, QFrame, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import (
+    QAbstractButton,
+    QApplication,
+    QFrame,
+    QHBoxLayout,
+    QPushButton,
+    QScrollArea,
+    QVBoxLayout,
+    QWidget,
+)
 
 from desktop.catalog_entries import CatalogEntry, PromptEntry, ResourceEntry, TemplateEntry, ToolDefinition
 from desktop.ui import icons, theme
@@ -39,10 +48,12 @@ class EntryDetails(QScrollArea):
     run_requested(object): A tool is to be run by hand.
     attach_requested(object): A resource or a template is to be attached to the message that is being written.
     prompt_requested(object): A prompt is to be used.
+    watch_requested(object): A resource is to be watched.
     """
 
     run_requested = Signal(object)
     prompt_requested = Signal(object)
+    watch_requested = Signal(object)
     attach_requested = Signal(object)
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -91,6 +102,10 @@ class EntryDetails(QScrollArea):
                 size = QLocale().formattedDataSize(entry.size) if entry.size is not None else ""
                 self._add_fact(self.tr("Size"), size)
                 self._add_attach(entry)
+                watch = QPushButton(self.tr("Watch"))
+                watch.setAutoDefault(False)
+                watch.clicked.connect(lambda: self.watch_requested.emit(entry))
+                self._layout.addWidget(watch, 0, Qt.AlignmentFlag.AlignLeading)
             case TemplateEntry():
                 self._add_fact(self.tr("MIME type"), visible_line(entry.mime_type))
                 self._add_list(self.tr("Variables"), [visible_line(each, _LONGEST_NAME) for each in entry.variables])

@@ -69,11 +69,13 @@ class CatalogPanel(QWidget):
     server_requested(str): What to do about a failed run is at a server, by name.
     attach_requested(object): A resource or a template is to be attached to the message that is being written.
     prompt_requested(object): A prompt is to be used.
+    watch_requested(object): A resource is to be watched.
     """
 
     server_requested = Signal(str)
     attach_requested = Signal(object)
     prompt_requested = Signal(object)
+    watch_requested = Signal(object)
 
     def __init__(self, core: Core, parent: QWidget | None = None) -> None:
         """Must be made while the event loop runs; shows the catalog once `core` is ready."""
@@ -148,6 +150,7 @@ class CatalogPanel(QWidget):
         self.details.run_requested.connect(self._run_tool)
         self.details.attach_requested.connect(self.attach_requested)
         self.details.prompt_requested.connect(self.prompt_requested)
+        self.details.watch_requested.connect(self.watch_requested)
         parts = QSplitter(Qt.Orientation.Vertical)
         parts.setChildrenCollapsible(False)
         parts.addWidget(self.view)
@@ -354,6 +357,8 @@ class CatalogPanel(QWidget):
             case ResourceEntry() | TemplateEntry():
                 text = self.tr("&Attach…") if isinstance(entry, TemplateEntry) else self.tr("&Attach")
                 menu.addAction(text).triggered.connect(lambda: self.attach_requested.emit(entry))
+                if isinstance(entry, ResourceEntry):
+                    menu.addAction(self.tr("&Watch")).triggered.connect(lambda: self.watch_requested.emit(entry))
             case PromptEntry():
                 menu.addAction(self.tr("&Use…")).triggered.connect(lambda: self.prompt_requested.emit(entry))
         copy = menu.addAction(self.tr("&Copy identifier"))
