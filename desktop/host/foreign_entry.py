@@ -42,8 +42,6 @@ _OF_THE_PROGRAM = frozenset(
     supports_parallel_tool_calls
     """.split()  # noqa: SIM905
 )
-#: Transports that say only whether it is a program.
-_LOCAL_OR_REMOTE = frozenset({"local", "remote"})
 #: What VS Code and Cursor set to what is open in them.
 _OF_THE_EDITOR = frozenset(
     """
@@ -195,7 +193,7 @@ def _take(given: Entry, converted: Entry, folder: Path | None) -> tuple[str, ...
             raise Invalid("Deskhand does not know the field", "command", shown(min(unknown)))
         del given["command"]
         given |= {"command" if key == "path" else key: value for key, value in parts.items() if value is not None}
-    if given.get("type") in _LOCAL_OR_REMOTE:
+    if given.get("type") in ("local", "remote"):  # says only whether it is a program
         del given["type"]
     unknown = [key for key in given if key not in _KNOWN and key not in _OF_THE_PROGRAM]
     if unknown:

@@ -118,7 +118,7 @@ def _take_codex(given: Entry, converted: Entry) -> tuple[tuple[str, ...], dict[s
 def _take_goose(given: Entry, converted: Entry) -> tuple[tuple[str, ...], dict[str, str]]:
     left_out = _known(given, _GOOSE_FIELDS, _GOOSE_LEFT_OUT)
     kind = given.get("type")
-    if kind not in _GOOSE_TYPES:
+    if not isinstance(kind, str) or kind not in _GOOSE_TYPES:
         raise Invalid("Deskhand does not know this kind of extension", "type")
     keys = [checked_text(each, "env_keys", n) for n, each in enumerate(_list(given, "env_keys"))]
     if any(not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,127}", key) for key in keys):

@@ -219,7 +219,9 @@ def _guess(entry: Entry) -> str:
     for key in ("url", "httpUrl", "serverUrl"):
         if key in entry:
             return _name_of_host(str(entry[key]))
-    words = [str(entry.get("command", "")), *map(str, entry.get("args", ()))]
+    arguments: Any = entry.get("args")  # which may not be valid
+    given: list[Any] = arguments if isinstance(arguments, list) else []
+    words = [str(entry.get("command", "")), *map(str, given)]
     position = 0
     while position < len(words):
         word = words[position]

@@ -234,6 +234,7 @@ def test_an_open_folder_s_variable_stays_and_is_told(tmp_path: Path) -> None:
         ({"command": "x", "url": "https://a.example"}, "it needs either `command` or `url`"),
         ({"url": "ftp://canary"}, "at url: it must be an http or https address"),
         ({"url": "http://canary.example/"}, "at url: plain http is for servers on this computer"),
+        ({"type": {}, "command": "x"}, "at type: it must be one of"),
         ({"type": "ws", "url": "https://a.example"}, "at type: it must be one of"),
         ({"source": "extension", "settings": {"a": 1}}, "it is an extension of that program"),
         ({"command": "x", "env": {}, "environment": {}}, "at environment: it has both"),
@@ -287,6 +288,11 @@ def test_opencode_s_form_is_read() -> None:
 def test_codex_refusals(text: str, problem: str) -> None:
     [group] = groups_of(f'[mcp_servers.a]\ncommand = "x"\n{text}\n')
     assert group.candidates[0].problem.startswith(problem)
+
+
+def test_an_extension_of_goose_without_a_kind_is_refused() -> None:
+    [group] = groups_of("extensions:\n  a: {type: {}, cmd: x}\n")
+    assert group.candidates[0].problem == "at type: Deskhand does not know this kind of extension"
 
 
 def test_codex_headers_are_compared_without_case() -> None:

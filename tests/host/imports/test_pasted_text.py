@@ -266,6 +266,12 @@ def test_what_is_no_server_is_refused_with_a_reason(text: str, reason: str) -> N
     assert str(raised.value).startswith(reason)
 
 
+def test_an_entry_with_fields_of_other_types_has_a_problem_and_no_fault_of_ours() -> None:
+    for entry in ({"command": "x", "args": 1}, {"command": "x", "transport": {}}, {"command": "x", "env": 1}):
+        [found] = parse(json.dumps(entry))
+        assert found.problem
+
+
 def test_nothing_that_is_pasted_is_run(tmp_path: Path) -> None:
     marker = tmp_path / "marker"
     command = f"sh -c 'touch {marker}'"
