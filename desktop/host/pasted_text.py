@@ -11,7 +11,7 @@ import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 from desktop.host import command_text, install_link
@@ -220,7 +220,7 @@ def _guess(entry: Entry) -> str:
         if key in entry:
             return _name_of_host(str(entry[key]))
     arguments: Any = entry.get("args")  # which may not be valid
-    given: list[Any] = arguments if isinstance(arguments, list) else []
+    given = cast("list[Any]", arguments) if isinstance(arguments, list) else []
     words = [str(entry.get("command", "")), *map(str, given)]
     position = 0
     while position < len(words):
