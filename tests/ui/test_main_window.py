@@ -99,7 +99,7 @@ async def test_the_menus_hold_every_shortcut(window: MainWindow) -> None:
     }
     assert listed == {
         "Ctrl+N", "Ctrl+F", "Ctrl+,", "Ctrl+Q", "Ctrl+L", "Ctrl+J", "Ctrl+M", "Ctrl+Shift+S", "Ctrl+Shift+F", "Ctrl+Shift+L",
-            "Ctrl+Shift+P",
+            "Ctrl+Shift+P", "Ctrl+P", "Ctrl+Shift+W",
     }  # fmt: skip
 
 
