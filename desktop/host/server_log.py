@@ -111,9 +111,9 @@ class ServerLog:
         self.feed(b"\n")
 
     def note_request(self, method: str, number: int | None, seconds: float, size: int | None, outcome: str) -> None:
-        """Notes that a request is over: the protocol's name of it, its id (None: it has none), how long it took, about how many bytes the answer
-        had (None: too many to stand in memory), and ``ok`` or what became of it. Nothing of what was asked or answered; kept
-        in memory alone.
+        """Notes that a request is over: the protocol's name of it, its id (None: it has none), how long it took, about how many
+        bytes the answer had (None: too many to stand in memory), and ``ok`` or what became of it. Nothing of what was asked or
+        answered; kept in memory alone.
         """
         told = "over 1 MiB" if size is None else f"{size:,} B"
         named = method if number is None else f"{method} #{number}"

@@ -132,7 +132,7 @@ class CatalogDelegate(QStyledItemDelegate):
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: _Index) -> None:
         model = index.model()
         entry = model.entry(index) if isinstance(model, CatalogModel) else None
-        if entry is None:
+        if not isinstance(model, CatalogModel) or entry is None:
             return
         colors = theme.colors()
         area: QRect = option.rect  # type: ignore[assignment]
