@@ -1,16 +1,106 @@
-"""How the rows of Deskhand's lists are drawn alike. Used by the delegates of the conversations, the catalog and completions."""
+"""How Deskhand's lists look alike. Used by the conversations, the catalog, the prompts, the watches and completions."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from PySide6.QtCore import QPointF, QRect, Qt
-from PySide6.QtGui import QColor, QFont, QPainter, QPalette, QTextCharFormat, QTextLayout
-from PySide6.QtWidgets import QStyle
+from PySide6.QtCore import (
+    QAbstractItemModel,
+    QModelIndex,
+    QPersistentModelIndex,
+    QPointF,
+    QRect,
+    QSize,
+    Qt,
+)
+from PySide6.QtGui import QColor, QFont, QFontMetrics, QPainter, QPalette, QTextCharFormat, QTextLayout
+from PySide6.QtWidgets import QFrame, QListView, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
-from desktop.ui import theme
+from desktop.ui import icons, theme
+from desktop.ui.chat.widgets import SlimScrollBars
 
 _RADIUS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What a row of two lines shows, by `ROW`. Text of servers comes in through ``visible_text``."""
+
+    icon: str
+    title: str
+    detail: str
+    tone: str = "muted"
+    """Of the icon."""
+    bold: bool = False
+    marked: Sequence[tuple[int, int]] = ()
+    """Ranges of the title to be drawn bold."""
+
+
+#: The role by which a model gives a `Row`.
+ROW = Qt.ItemDataRole.UserRole + 100
+
+
+def list_view(
+    model: QAbstractItemModel, delegate: QStyledItemDelegate, name: str, parent: QWidget | None = None
+) -> QListView:
+    """A list without a frame, of rows of the same height, on the ground of what it stands on. `delegate` becomes its own."""
+    view = QListView(parent)
+    view.setModel(model)
+    delegate.setParent(view)
+    view.setItemDelegate(delegate)
+    view.setUniformItemSizes(True)
+    view.setFrameShape(QFrame.Shape.NoFrame)
+    view.setVerticalScrollMode(QListView.ScrollMode.ScrollPerPixel)
+    view.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+    view.setMouseTracking(True)
+    view.setAccessibleName(name)
+    view.viewport().setAutoFillBackground(False)
+    SlimScrollBars(view)
+    return view
+
+
+class TwoLines(QStyledItemDelegate):
+    """Draws a `Row`: an icon, the title, and below it the detail."""
+
+    def paint(
+        self, painter: QPainter, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
+    ) -> None:
+        row = index.data(ROW)
+        if not isinstance(row, Row):
+            return
+        area: QRect = option.rect  # type: ignore[assignment]
+        palette: QPalette = option.palette  # type: ignore[assignment]
+        state: QStyle.StateFlag = option.state  # type: ignore[assignment]
+        direction: Qt.LayoutDirection = option.direction  # type: ignore[attr-defined]
+        painter.save()
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        draw_ground(painter, area, state, palette)
+        inner = area.adjusted(theme.SPACING, 0, -theme.SPACING, 0)
+        upper = QRect(inner.left(), inner.top(), inner.width(), inner.height() // 2)
+        size = icons.size()
+        mark = QRect(upper.left(), upper.bottom() - size, size, size)
+        icons.icon(row.icon, row.tone).paint(painter, QStyle.visualRect(direction, inner, mark))
+        upper = upper.adjusted(size + theme.SPACING, 0, 0, 0)
+        lower = QStyle.visualRect(direction, inner, upper.translated(0, upper.height()))
+        upper = QStyle.visualRect(direction, inner, upper)
+        leading = QStyle.visualAlignment(direction, Qt.AlignmentFlag.AlignLeft)
+        font = QFont(painter.font())
+        if row.bold:
+            font.setBold(True)
+            painter.setFont(font)
+        painter.setPen(palette.color(QPalette.ColorRole.WindowText))
+        draw_line(painter, upper, leading | Qt.AlignmentFlag.AlignBottom, row.title, row.marked)
+        if row.bold:
+            font.setBold(False)
+            painter.setFont(font)
+        painter.setPen(QColor(theme.colors().muted))
+        draw_line(painter, lower, leading | Qt.AlignmentFlag.AlignTop, row.detail)
+        painter.restore()
+
+    def sizeHint(self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex) -> QSize:
+        metrics: QFontMetrics = option.fontMetrics  # type: ignore[attr-defined]
+        return QSize(80, 2 * metrics.lineSpacing() + 8)
 
 
 def draw_ground(painter: QPainter, area: QRect, state: QStyle.StateFlag, palette: QPalette) -> None:

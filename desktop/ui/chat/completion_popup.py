@@ -39,8 +39,6 @@ from PySide6.QtGui import (
     QTextCursor,
 )
 from PySide6.QtWidgets import (
-    QFrame,
-    QListView,
     QPlainTextEdit,
     QStyle,
     QStyledItemDelegate,
@@ -50,7 +48,7 @@ from PySide6.QtWidgets import (
 
 from desktop.errors import AssistantError
 from desktop.ui import icons, list_rows, tasks, theme
-from desktop.ui.chat.widgets import Card, SlimScrollBars, plain_tool_tip
+from desktop.ui.chat.widgets import Card, plain_tool_tip
 
 #: Offers that are shown.
 MOST = 50
@@ -105,18 +103,10 @@ class CompletionPopup(Card):
         self._take_first = False  # Enter was pressed before what was written was answered
         self._asking: asyncio.Task[None] | None = None
         self._model = _Offers(self)
-        self._view = QListView()
-        self._view.setModel(self._model)
-        self._view.setItemDelegate(_Delegate(self._view))
-        self._view.setUniformItemSizes(True)
-        self._view.setFrameShape(QFrame.Shape.NoFrame)
+        self._view = list_rows.list_view(self._model, _Delegate(), "")
         self._view.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        self._view.setMouseTracking(True)
-        self._view.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self._view.viewport().setAutoFillBackground(False)
         self._view.entered.connect(self._point_at)
         self._view.clicked.connect(lambda _: self._take())
-        SlimScrollBars(self._view)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(*[theme.SPACING // 2] * 4)
         layout.addWidget(self._view)

@@ -19,7 +19,6 @@ from PySide6.QtCore import (
 )
 from PySide6.QtGui import QAction, QKeyEvent, QKeySequence, QPalette
 from PySide6.QtWidgets import (
-    QFrame,
     QHBoxLayout,
     QLineEdit,
     QListView,
@@ -29,9 +28,9 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from desktop.ui import tasks, theme
+from desktop.ui import list_rows, tasks, theme
 from desktop.ui.chat.conversation_rows import ConversationDelegate, ConversationModel, Role
-from desktop.ui.chat.widgets import Card, SlimScrollBars, flat_button
+from desktop.ui.chat.widgets import Card, flat_button
 from desktop.ui.labels import PlainLabel
 from desktop.ui.messages import tr
 from desktop.visible_text import visible_line
@@ -73,21 +72,11 @@ class ConversationList(QWidget):
         new.clicked.connect(self.new_requested)
         self.model = ConversationModel(self)
         self.model.renamed.connect(lambda id_, title: tasks.start(history.rename(id_, title), on_error=self))
-        self.view = QListView()
-        self.view.setModel(self.model)
-        self.view.setItemDelegate(ConversationDelegate(self.view))
-        self.view.setUniformItemSizes(True)
-        self.view.setFrameShape(QFrame.Shape.NoFrame)
-        self.view.setVerticalScrollMode(QListView.ScrollMode.ScrollPerPixel)
-        self.view.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.view = list_rows.list_view(self.model, ConversationDelegate(), self.tr("Conversations"))
         self.view.setEditTriggers(QListView.EditTrigger.EditKeyPressed)
         self.view.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
-        self.view.setMouseTracking(True)
-        self.view.setAccessibleName(self.tr("Conversations"))
         palette = self.view.palette()
         palette.setColor(QPalette.ColorRole.Base, Qt.GlobalColor.transparent)
-        self.view.viewport().setAutoFillBackground(False)
-        SlimScrollBars(self.view)
         self.view.clicked.connect(self._choose)
         self.view.activated.connect(self._choose)
         self.view.customContextMenuRequested.connect(self._show_menu)

@@ -14,10 +14,8 @@ from PySide6.QtCore import QCoreApplication, QEvent, QModelIndex, QObject, Qt
 from PySide6.QtGui import QKeyEvent, QKeySequence, QShortcut
 from PySide6.QtWidgets import (
     QDialog,
-    QFrame,
     QHBoxLayout,
     QLineEdit,
-    QListView,
     QPushButton,
     QSplitter,
     QStackedLayout,
@@ -27,12 +25,12 @@ from PySide6.QtWidgets import (
 
 from desktop.catalog_entries import CatalogEntry, PromptEntry
 from desktop.errors import AssistantError, Diagnostic
-from desktop.ui import messages, tasks, theme
-from desktop.ui.chat.widgets import ElidedLabel, SlimScrollBars, clear, order_tab_stops
+from desktop.ui import list_rows, messages, tasks, theme
+from desktop.ui.chat.widgets import ElidedLabel, clear, order_tab_stops
 from desktop.ui.dialogs.argument_form import ArgumentForm
 from desktop.ui.dialogs.prompt_preview import PromptPreview, scrolled
 from desktop.ui.labels import PlainLabel
-from desktop.ui.panels.catalog_rows import CatalogDelegate, CatalogModel, label, ordered
+from desktop.ui.panels.catalog_rows import CatalogModel, label, ordered
 from desktop.visible_text import visible_line
 
 if TYPE_CHECKING:
@@ -97,16 +95,7 @@ class PromptPicker(QDialog):
         self.search_box.installEventFilter(self)
         self.search_box.textChanged.connect(self._search)
         self.model = CatalogModel(self)
-        self.view = QListView()
-        self.view.setModel(self.model)
-        self.view.setItemDelegate(CatalogDelegate(self.view))
-        self.view.setUniformItemSizes(True)
-        self.view.setFrameShape(QFrame.Shape.NoFrame)
-        self.view.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.view.setMouseTracking(True)
-        self.view.setAccessibleName(self.tr("Prompts"))
-        self.view.viewport().setAutoFillBackground(False)
-        SlimScrollBars(self.view)
+        self.view = list_rows.list_view(self.model, list_rows.TwoLines(), self.tr("Prompts"))
         self.view.selectionModel().currentChanged.connect(self._show_entry)
         self.view.activated.connect(lambda _: self._go_on())
         self._state = PlainLabel(self.tr("Asking the servers…"), tone="muted")

@@ -14,7 +14,6 @@ from PySide6.QtGui import QAction, QGuiApplication, QKeyEvent, QKeySequence
 from PySide6.QtWidgets import (
     QApplication,
     QComboBox,
-    QFrame,
     QHBoxLayout,
     QLineEdit,
     QListView,
@@ -36,12 +35,12 @@ from desktop.catalog_entries import (
     ToolDefinition,
 )
 from desktop.errors import AssistantError, Diagnostic
-from desktop.ui import messages, tasks, theme
-from desktop.ui.chat.widgets import SlimScrollBars, flat_button
+from desktop.ui import list_rows, messages, tasks, theme
+from desktop.ui.chat.widgets import flat_button
 from desktop.ui.dialogs.run_tool import RunToolDialog
 from desktop.ui.labels import PlainLabel
 from desktop.ui.panels.catalog_details import EntryDetails
-from desktop.ui.panels.catalog_rows import CatalogDelegate, CatalogModel, identifier, ordered
+from desktop.ui.panels.catalog_rows import CatalogModel, identifier, ordered
 from desktop.visible_text import visible_line
 
 if TYPE_CHECKING:
@@ -126,19 +125,9 @@ class CatalogPanel(QWidget):
         self._list_all.clicked.connect(self._list_unlisted)
 
         self.model = CatalogModel(self)
-        self.view = QListView()
-        self.view.setModel(self.model)
-        self.view.setItemDelegate(CatalogDelegate(self.view))
-        self.view.setUniformItemSizes(True)
+        self.view = list_rows.list_view(self.model, list_rows.TwoLines(), self.tr("Catalog"))
         self.view.setLayoutMode(QListView.LayoutMode.Batched)  # each row laid out asks the model, in Python
         self.view.setBatchSize(_BATCH)
-        self.view.setFrameShape(QFrame.Shape.NoFrame)
-        self.view.setVerticalScrollMode(QListView.ScrollMode.ScrollPerPixel)
-        self.view.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.view.setMouseTracking(True)
-        self.view.setAccessibleName(self.tr("Catalog"))
-        self.view.viewport().setAutoFillBackground(False)
-        SlimScrollBars(self.view)
         self.view.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         self.view.customContextMenuRequested.connect(self._open_menu)
         self.view.activated.connect(self._go_to_details)

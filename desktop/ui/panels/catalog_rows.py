@@ -1,6 +1,6 @@
-"""The rows of the catalog panel: the item model over entries of any kind, their words, and how a row is drawn.
+"""The rows of the catalog panel: the item model over entries of any kind, and their words.
 
-Used by ``catalog_panel.py`` and ``catalog_details.py``. A row costs nothing until it is seen.
+Used by ``catalog_panel.py``, ``catalog_details.py`` and the prompt picker. A row costs nothing until it is seen.
 """
 
 from __future__ import annotations
@@ -9,12 +9,10 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistentModelIndex, QRect, QSize, Qt
-from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPalette
-from PySide6.QtWidgets import QStyle, QStyledItemDelegate, QStyleOptionViewItem
+from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistentModelIndex, Qt
 
 from desktop.catalog_entries import CatalogEntry, Kind, PromptEntry, ResourceEntry, TemplateEntry, ToolDefinition
-from desktop.ui import icons, list_rows, theme
+from desktop.ui import list_rows
 from desktop.ui.chat.widgets import plain_tool_tip
 from desktop.ui.messages import tr
 from desktop.visible_text import visible_line
@@ -123,49 +121,10 @@ class CatalogModel(QAbstractListModel):
                 return tr("{name}, {kind} of {server}").format(
                     name=label(entry), kind=kind_word(entry.kind), server=visible_line(entry.server)
                 )
+            case list_rows.ROW:
+                name = label(entry)
+                words = " · ".join(
+                    filter(None, (visible_line(entry.server), visible_line(entry.description, _LONGEST)))
+                )
+                return list_rows.Row(_ICONS[entry.kind], name, words, marked=found_in(name, self.reasons(index)))
         return None
-
-
-class CatalogDelegate(QStyledItemDelegate):
-    """Draws an icon for the kind, the name, and below it the server and the beginning of the description."""
-
-    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: _Index) -> None:
-        model = index.model()
-        entry = model.entry(index) if isinstance(model, CatalogModel) else None
-        if not isinstance(model, CatalogModel) or entry is None:
-            return
-        colors = theme.colors()
-        area: QRect = option.rect  # type: ignore[assignment]
-        palette: QPalette = option.palette  # type: ignore[assignment]
-        state: QStyle.StateFlag = option.state  # type: ignore[assignment]
-        direction: Qt.LayoutDirection = option.direction  # type: ignore[attr-defined]
-        painter.save()
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        list_rows.draw_ground(painter, area, state, palette)
-        inner = area.adjusted(theme.SPACING, 0, -theme.SPACING, 0)
-        upper = QRect(inner.left(), inner.top(), inner.width(), inner.height() // 2)
-        size = icons.size()
-        mark = QRect(upper.left(), upper.bottom() - size, size, size)
-        icons.icon(_ICONS[entry.kind], "muted").paint(painter, QStyle.visualRect(direction, inner, mark))
-        upper = upper.adjusted(size + theme.SPACING, 0, 0, 0)
-        lower = upper.translated(0, upper.height())
-        leading = QStyle.visualAlignment(direction, Qt.AlignmentFlag.AlignLeft)
-        painter.setPen(palette.color(QPalette.ColorRole.WindowText))
-        name = label(entry)
-        list_rows.draw_line(
-            painter,
-            QStyle.visualRect(direction, inner, upper),
-            leading | Qt.AlignmentFlag.AlignBottom,
-            name,
-            found_in(name, model.reasons(index)),
-        )
-        painter.setPen(QColor(colors.muted))
-        words = " · ".join(filter(None, (visible_line(entry.server), visible_line(entry.description, _LONGEST))))
-        list_rows.draw_line(
-            painter, QStyle.visualRect(direction, inner, lower), leading | Qt.AlignmentFlag.AlignTop, words
-        )
-        painter.restore()
-
-    def sizeHint(self, option: QStyleOptionViewItem, index: _Index) -> QSize:
-        metrics: QFontMetrics = option.fontMetrics  # type: ignore[attr-defined]
-        return QSize(80, 2 * metrics.lineSpacing() + 8)

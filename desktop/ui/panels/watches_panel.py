@@ -12,28 +12,20 @@ from PySide6.QtCore import (
     QModelIndex,
     QObject,
     QPersistentModelIndex,
-    QRect,
-    QSize,
     Qt,
     QTimer,
     Signal,
 )
-from PySide6.QtGui import QColor, QFont, QFontMetrics, QPainter, QPalette
 from PySide6.QtWidgets import (
     QCheckBox,
-    QFrame,
-    QListView,
     QPushButton,
-    QStyle,
-    QStyledItemDelegate,
-    QStyleOptionViewItem,
     QVBoxLayout,
     QWidget,
 )
 
 from desktop.catalog_entries import ResourceEntry
-from desktop.ui import icons, list_rows, messages, tasks, theme
-from desktop.ui.chat.widgets import SlimScrollBars, plain_tool_tip
+from desktop.ui import list_rows, messages, tasks, theme
+from desktop.ui.chat.widgets import plain_tool_tip
 from desktop.ui.dialogs.changed_resource import ChangedResource
 from desktop.ui.flow_layout import FlowLayout
 from desktop.ui.labels import PlainLabel
@@ -65,16 +57,7 @@ class WatchesPanel(QWidget):
         self._unseen = 0
         self._texts: dict[tuple[str, str], str] = {}  # what was read of a resource when it was last opened
         self.model = _Watches(self)
-        self.view = QListView()
-        self.view.setModel(self.model)
-        self.view.setItemDelegate(_Delegate(self.view))
-        self.view.setUniformItemSizes(True)
-        self.view.setFrameShape(QFrame.Shape.NoFrame)
-        self.view.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.view.setMouseTracking(True)
-        self.view.setAccessibleName(self.tr("Watches"))
-        self.view.viewport().setAutoFillBackground(False)
-        SlimScrollBars(self.view)
+        self.view = list_rows.list_view(self.model, list_rows.TwoLines(), self.tr("Watches"))
         self.view.activated.connect(lambda _: self._open())
         self.view.selectionModel().currentChanged.connect(lambda *_: self._show_current())
         self._nothing = PlainLabel(
@@ -256,55 +239,11 @@ class _Watches(QAbstractListModel):
                 return plain_tool_tip(visible_line(watch.uri, 400))
             case Qt.ItemDataRole.AccessibleTextRole:
                 return f"{_title(watch)}, {_state(watch)}"
+            case list_rows.ROW:
+                icon, tone = _icon(watch)
+                detail = f"{visible_line(watch.server, 80)} · {_state(watch)}"
+                return list_rows.Row(icon, _title(watch), detail, tone, bold=watch.unseen)
         return None
-
-
-class _Delegate(QStyledItemDelegate):
-    """A dot for what is unseen, the resource's name, and below it the server and its state."""
-
-    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: _Index) -> None:
-        model = index.model()
-        watch = model.watch(index) if isinstance(model, _Watches) else None
-        if watch is None:
-            return
-        area: QRect = option.rect  # type: ignore[assignment]
-        palette: QPalette = option.palette  # type: ignore[assignment]
-        state: QStyle.StateFlag = option.state  # type: ignore[assignment]
-        direction: Qt.LayoutDirection = option.direction  # type: ignore[attr-defined]
-        painter.save()
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        list_rows.draw_ground(painter, area, state, palette)
-        inner = area.adjusted(theme.SPACING, 0, -theme.SPACING, 0)
-        size = icons.size()
-        upper = QRect(inner.left(), inner.top(), inner.width(), inner.height() // 2)
-        mark = QRect(upper.left(), upper.bottom() - size, size, size)
-        icon, tone = _icon(watch)
-        icons.icon(icon, tone).paint(painter, QStyle.visualRect(direction, inner, mark))
-        upper = upper.adjusted(size + theme.SPACING, 0, 0, 0)
-        lower = upper.translated(0, upper.height())
-        leading = QStyle.visualAlignment(direction, Qt.AlignmentFlag.AlignLeft)
-        font = QFont(painter.font())
-        font.setBold(watch.unseen)
-        painter.setFont(font)
-        painter.setPen(palette.color(QPalette.ColorRole.WindowText))
-        _draw(
-            painter, QStyle.visualRect(direction, inner, upper), leading | Qt.AlignmentFlag.AlignBottom, _title(watch)
-        )
-        font.setBold(False)
-        painter.setFont(font)
-        painter.setPen(QColor(theme.colors().muted))
-        words = f"{visible_line(watch.server, 80)} · {_state(watch)}"
-        _draw(painter, QStyle.visualRect(direction, inner, lower), leading | Qt.AlignmentFlag.AlignTop, words)
-        painter.restore()
-
-    def sizeHint(self, option: QStyleOptionViewItem, index: _Index) -> QSize:
-        metrics: QFontMetrics = option.fontMetrics  # type: ignore[attr-defined]
-        return QSize(80, 2 * metrics.lineSpacing() + 8)
-
-
-def _draw(painter: QPainter, area: QRect, alignment: Qt.AlignmentFlag, text: str) -> None:
-    line = painter.fontMetrics().elidedText(text, Qt.TextElideMode.ElideRight, area.width())
-    painter.drawText(area, alignment | Qt.AlignmentFlag.AlignAbsolute | Qt.TextFlag.TextSingleLine, line)
 
 
 def _title(watch: Watch) -> str:
