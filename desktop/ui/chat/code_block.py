@@ -248,7 +248,7 @@ def _spans(text: str, language: str) -> list[list[Span]]:
     from pygments.util import ClassNotFound
 
     try:
-        lexer = get_lexer_by_name(language, stripnl=False, ensurenl=False)
+        lexer = get_lexer_by_name(language, stripnl=False)  # with a line feed at the end: some need one to know a line
     except ClassNotFound:
         return []
     lines: list[list[Span]] = [[]]
