@@ -43,6 +43,8 @@ class ToolDefinition:
     output_schema: dict[str, Any] | None = None
     annotations: dict[str, bool] = field(default_factory=dict[str, bool])
     """The server's claims (``readOnlyHint`` …), boolean ones only. They change wording, never a decision."""
+    icon: str = ""
+    """Base64 of a PNG, JPEG or WebP image of at most 32 KiB; "" for none. Icons at an address are never fetched."""
 
     @property
     def identifier(self) -> str:
@@ -59,6 +61,8 @@ class ResourceEntry:
     description: str = ""
     mime_type: str = ""
     size: int | None = None
+    icon: str = ""
+    """As a tool's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +76,8 @@ class TemplateEntry:
     title: str = ""
     description: str = ""
     mime_type: str = ""
+    icon: str = ""
+    """As a tool's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +95,8 @@ class PromptEntry:
     title: str = ""
     description: str = ""
     arguments: tuple[PromptArgument, ...] = ()
+    icon: str = ""
+    """As a tool's."""
 
 
 CatalogEntry = ToolDefinition | ResourceEntry | TemplateEntry | PromptEntry

@@ -12,14 +12,15 @@ _TEXTS = ("server", "name", "native_name", "description", "fingerprint", "identi
 
 
 def to_json(tool: ToolDefinition) -> dict[str, Any]:
-    return dataclasses.asdict(tool)
+    """All of it but the icon, which a list brings along again."""
+    return {name: value for name, value in dataclasses.asdict(tool).items() if name != "icon"}
 
 
 def from_json(content: Any) -> ToolDefinition:
     """The definition that `to_json` wrote. Raises ValueError for anything else: a file may have been changed."""
     if not isinstance(content, dict):
         raise ValueError("not a definition")
-    known = {each.name for each in dataclasses.fields(ToolDefinition)}
+    known = {each.name for each in dataclasses.fields(ToolDefinition)} - {"icon"}
     values = {name: value for name, value in cast("dict[str, Any]", content).items() if name in known}
     if not all(isinstance(values.get(name), str) for name in _TEXTS) or not (
         isinstance(values.get("input_schema"), dict)

@@ -7,6 +7,7 @@ its length; it is cleaned where it is shown.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -36,6 +37,9 @@ _LARGEST_SCHEMA = 64 * 1024
 """Bytes of JSON."""
 _MOST_ARGUMENTS = 100
 _LARGEST_SIZE = 2**53
+_ICON = re.compile(r"data:image/(?:png|jpeg|webp);base64,", re.IGNORECASE)
+_LONGEST_ICON = 32 * 1024 * 4 // 3 + 40
+_MOST_ICONS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +85,7 @@ def admit_tools(definition: ServerDefinition, tools: Sequence[mcp_types.Tool]) -
                 title[:_LONGEST_TITLE],
                 output_schema,
                 annotations,
+                _icon(tool.icons),
             )
         )
     return Admitted(tuple(entries), len(tools) - len(entries))
@@ -99,6 +104,7 @@ def admit_resources(definition: ServerDefinition, resources: Sequence[mcp_types.
             resource.name,
             *_about(resource),
             size if size is not None and 0 <= size < _LARGEST_SIZE else None,
+            _icon(resource.icons),
         )
     return Admitted(tuple(entries.values()), len(resources) - len(entries))
 
@@ -111,7 +117,9 @@ def admit_templates(definition: ServerDefinition, templates: Sequence[mcp_types.
         variables = _variables(text)
         if variables is None or text in entries or not _is_name(template.name):
             continue
-        entries[text] = TemplateEntry(definition.name, text, template.name, variables, *_about(template))
+        entries[text] = TemplateEntry(
+            definition.name, text, template.name, variables, *_about(template), icon=_icon(template.icons)
+        )
     return Admitted(tuple(entries.values()), len(templates) - len(entries))
 
 
@@ -134,6 +142,7 @@ def admit_prompts(definition: ServerDefinition, prompts: Sequence[mcp_types.Prom
                 PromptArgument(each.name, (each.description or "")[:_LONGEST_DESCRIPTION], bool(each.required))
                 for each in arguments
             ),
+            _icon(prompt.icons),
         )
     return Admitted(tuple(entries.values()), len(prompts) - len(entries))
 
@@ -147,6 +156,15 @@ def _json_copy(schema: dict[str, Any]) -> dict[str, Any] | None:
         return json.loads(text)
     except (ValueError, TypeError, RecursionError):  # ValueError: also what UTF-8 has no form for
         return None
+
+
+def _icon(icons: Sequence[mcp_types.Icon] | None) -> str:
+    """Base64 of the first icon that comes with the list itself and is within the limits; "" where there is none."""
+    for icon in (icons or ())[:_MOST_ICONS]:
+        found = _ICON.match(icon.src) if len(icon.src) <= _LONGEST_ICON else None
+        if found is not None:
+            return icon.src[found.end() :]
+    return ""
 
 
 def _is_name(name: str) -> bool:

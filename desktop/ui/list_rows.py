@@ -14,7 +14,7 @@ from PySide6.QtCore import (
     QSize,
     Qt,
 )
-from PySide6.QtGui import QColor, QFont, QFontMetrics, QPainter, QPalette, QTextCharFormat, QTextLayout
+from PySide6.QtGui import QColor, QFont, QFontMetrics, QIcon, QPainter, QPalette, QTextCharFormat, QTextLayout
 from PySide6.QtWidgets import QFrame, QListView, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
 from desktop.ui import icons, theme
@@ -35,6 +35,8 @@ class Row:
     bold: bool = False
     marked: Sequence[tuple[int, int]] = ()
     """Ranges of the title to be drawn bold."""
+    picture: QIcon | None = None
+    """Drawn in the icon's place."""
 
 
 #: The role by which a model gives a `Row`.
@@ -80,7 +82,8 @@ class TwoLines(QStyledItemDelegate):
         upper = QRect(inner.left(), inner.top(), inner.width(), inner.height() // 2)
         size = icons.size()
         mark = QRect(upper.left(), upper.bottom() - size, size, size)
-        icons.icon(row.icon, row.tone).paint(painter, QStyle.visualRect(direction, inner, mark))
+        picture = row.picture or icons.icon(row.icon, row.tone)
+        picture.paint(painter, QStyle.visualRect(direction, inner, mark))
         upper = upper.adjusted(size + theme.SPACING, 0, 0, 0)
         lower = QStyle.visualRect(direction, inner, upper.translated(0, upper.height()))
         upper = QStyle.visualRect(direction, inner, upper)

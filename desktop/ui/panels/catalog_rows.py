@@ -12,7 +12,7 @@ from typing import Any
 from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistentModelIndex, Qt
 
 from desktop.catalog_entries import CatalogEntry, Kind, PromptEntry, ResourceEntry, TemplateEntry, ToolDefinition
-from desktop.ui import list_rows
+from desktop.ui import list_rows, server_icons
 from desktop.ui.chat.widgets import plain_tool_tip
 from desktop.ui.messages import tr
 from desktop.visible_text import visible_line
@@ -126,5 +126,7 @@ class CatalogModel(QAbstractListModel):
                 words = " · ".join(
                     filter(None, (visible_line(entry.server), visible_line(entry.description, _LONGEST)))
                 )
-                return list_rows.Row(_ICONS[entry.kind], name, words, marked=found_in(name, self.reasons(index)))
+                picture = server_icons.icon_of(entry.icon) if entry.icon else None
+                marked = found_in(name, self.reasons(index))
+                return list_rows.Row(_ICONS[entry.kind], name, words, marked=marked, picture=picture)
         return None
