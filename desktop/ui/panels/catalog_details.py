@@ -28,6 +28,7 @@ from desktop.ui.chat.approval_panel import claims
 from desktop.ui.chat.code_block import CodeView
 from desktop.ui.chat.widgets import CopyButton, ElidedLabel, SlimScrollBars, flat_button
 from desktop.ui.dialogs.form_schema import resolved
+from desktop.ui.flow_layout import FlowLayout
 from desktop.ui.labels import PlainLabel
 from desktop.ui.messages import tr
 from desktop.ui.panels.catalog_rows import identifier, kind_word, label
@@ -60,6 +61,7 @@ class EntryDetails(QScrollArea):
         super().__init__(parent)
         self._shown: tuple[CatalogEntry, str, Sequence[str]] | None = None
         self._layout = QVBoxLayout()
+        self._actions = FlowLayout()
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setWidgetResizable(True)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -89,6 +91,8 @@ class EntryDetails(QScrollArea):
             kind=kind_word(entry.kind), server=visible_line(entry.server, _LONGEST_NAME)
         )
         self._layout.addWidget(ElidedLabel(kind, tone="muted"))
+        self._actions = FlowLayout()  # in sight, however much there is to say
+        self._layout.addLayout(self._actions)
         self._add(age, tone="muted")
         if reasons:
             self._add(self.tr("Found by {reasons}").format(reasons=", ".join(map(_reason, reasons))), tone="muted")
@@ -102,10 +106,7 @@ class EntryDetails(QScrollArea):
                 size = QLocale().formattedDataSize(entry.size) if entry.size is not None else ""
                 self._add_fact(self.tr("Size"), size)
                 self._add_attach(entry)
-                watch = QPushButton(self.tr("Watch"))
-                watch.setAutoDefault(False)
-                watch.clicked.connect(lambda: self.watch_requested.emit(entry))
-                self._layout.addWidget(watch, 0, Qt.AlignmentFlag.AlignLeading)
+                self._add_button(QPushButton(self.tr("Watch")), lambda: self.watch_requested.emit(entry))
             case TemplateEntry():
                 self._add_fact(self.tr("MIME type"), visible_line(entry.mime_type))
                 self._add_list(self.tr("Variables"), [visible_line(each, _LONGEST_NAME) for each in entry.variables])
@@ -115,7 +116,7 @@ class EntryDetails(QScrollArea):
                     self.tr("Arguments"),
                     [_line(each.name, "", each.required, each.description) for each in entry.arguments],
                 )
-                self._add_button(self.tr("Use…"), lambda: self.prompt_requested.emit(entry))
+                self._add_button(PrimaryButton(self.tr("Use…")), lambda: self.prompt_requested.emit(entry))
         self._layout.addStretch(1)
         focused = QApplication.focusWidget()
         if focused is not None and self.isAncestorOf(focused):
@@ -137,18 +138,17 @@ class EntryDetails(QScrollArea):
             self._add(self.tr("The tool takes no arguments."), tone="muted")
         if said := claims(tool):
             self._add_fact(self.tr("The server says"), ", ".join(said))
-        self._add_button(self.tr("Run…"), lambda: self.run_requested.emit(tool))
+        self._add_button(PrimaryButton(self.tr("Run…")), lambda: self.run_requested.emit(tool))
         self._layout.addWidget(_Schema(tool.input_schema), 0)
 
     def _add_attach(self, entry: ResourceEntry | TemplateEntry) -> None:
         text = self.tr("Attach…") if isinstance(entry, TemplateEntry) else self.tr("Attach")
-        self._add_button(text, lambda: self.attach_requested.emit(entry))
+        self._add_button(PrimaryButton(text), lambda: self.attach_requested.emit(entry))
 
-    def _add_button(self, text: str, press: Callable[[], None]) -> None:
-        button = PrimaryButton(text)
+    def _add_button(self, button: QPushButton, press: Callable[[], None]) -> None:
         button.setAutoDefault(False)
         button.clicked.connect(press)
-        self._layout.addWidget(button, 0, Qt.AlignmentFlag.AlignLeading)
+        self._actions.addWidget(button)
 
     def _add(self, text: str, *, tone: str = "", bold: bool = False) -> None:
         if text:
