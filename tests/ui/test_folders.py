@@ -282,7 +282,7 @@ async def test_the_panel_says_what_comes_from_the_folder_and_what_it_replaces(co
     assert fault.of_folder and "This folder" in seen(fault)
     window.folders.open(None)
     await until(lambda: "own-docs" in seen(rows["docs"]) and not window.servers._replaced)
-    assert "This folder" not in seen(window.servers)
+    await until(lambda: "This folder" not in seen(window.servers))
 
 
 async def test_edits_go_to_the_file_a_server_comes_from_and_its_secrets_are_its_own(core: Core, folder: Path) -> None:

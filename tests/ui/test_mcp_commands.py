@@ -254,7 +254,7 @@ class TestCommands:
 
     async def test_what_may_come_next_is_offered_and_never_a_value(self, commands: McpCommands) -> None:
         assert await labels(commands, "") == ["/mcp prompt", "/mcp", "/help"]
-        assert await labels(commands, "m") == ["/mcp"]
+        assert await labels(commands, "m") == ["/mcp prompt", "/mcp"]
         assert await labels(commands, "x") == []
         assert [each.partition(" ")[0] for each in await labels(commands, "mcp re")] == [
             "remove",
