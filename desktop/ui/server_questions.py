@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal, cast
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
-from PySide6.QtWidgets import QWidget
+import shiboken6
+from PySide6.QtWidgets import QApplication, QDialog, QWidget
 
 from desktop.ui import tasks
 from desktop.ui.dialogs.question_dialogs import FormDialog, PageDialog, WaitDialog, action, content_of
@@ -13,6 +14,8 @@ from desktop.ui.dialogs.question_dialogs import FormDialog, PageDialog, WaitDial
 if TYPE_CHECKING:
     from desktop.host.elicitation_form import Value
     from desktop.host.server_questions import Action, FormQuestion, PageQuestion
+
+Dialog = TypeVar("Dialog", bound=QDialog)
 
 
 class WindowRespondent:
@@ -22,15 +25,22 @@ class WindowRespondent:
         self.window: QWidget | None = None
 
     async def fill(self, question: FormQuestion) -> Mapping[str, Value] | Literal["decline", "cancel"]:
-        dialog = FormDialog(question, self._parent())
-        return cast("Any", content_of(dialog, await tasks.shown(dialog)))
+        return cast("Any", content_of(*await self._asked(lambda parent: FormDialog(question, parent))))
 
     async def visit(self, question: PageQuestion) -> Action:
-        return cast("Action", action(await tasks.shown(PageDialog(question, self._parent()))))
+        _, result = await self._asked(lambda parent: PageDialog(question, parent))
+        return cast("Action", action(result))
 
     async def wait_for_pages(self, server: str) -> bool:
-        return action(await tasks.shown(WaitDialog(server, self._parent()))) == "accept"
+        _, result = await self._asked(lambda parent: WaitDialog(server, parent))
+        return action(result) == "accept"
 
-    def _parent(self) -> QWidget:
+    async def _asked(self, make: Callable[[QWidget], Dialog]) -> tuple[Dialog, int]:
+        """Shows a question over whatever has the keyboard for itself, which would keep it from being answered otherwise; when
+        that closes first, over the window."""
         assert self.window is not None, "servers are connected after the window is made"
-        return self.window
+        while True:
+            dialog = make(QApplication.activeModalWidget() or self.window)
+            result = await tasks.shown(dialog)
+            if shiboken6.isValid(dialog) or not shiboken6.isValid(self.window):
+                return dialog, result

@@ -10,7 +10,7 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QComboBox, QLineEdit, QWidget
+from PySide6.QtWidgets import QApplication, QComboBox, QDialog, QLineEdit, QWidget
 
 from desktop import links
 from desktop.host.elicitation_form import fields_of
@@ -142,6 +142,23 @@ async def test_declining_is_told_from_closing(
     answer = asyncio.ensure_future(respondent.fill(form([], name={"type": "string"})))
     leave(await opened(FormDialog))
     assert await answer == said
+
+
+async def test_a_question_can_be_answered_while_a_dialog_is_open_and_outlives_it(respondent: WindowRespondent) -> None:
+    settings = QDialog(respondent.window)
+    settings.open()
+    answer = asyncio.ensure_future(respondent.fill(form(["name"], name={"type": "string"})))
+    dialog = await opened(FormDialog)
+    assert dialog.parentWidget() is settings  # nothing else is let through by the window system
+    settings.deleteLater()
+    again = await until(
+        lambda: next((each for each in windows(FormDialog) if each.parentWidget() is not settings), None)
+    )
+    assert again is not None and again.parentWidget() is respondent.window
+    QTest.keyClicks(again.findChildren(QLineEdit)[0], "Ann")
+    await ready(again, "Submit")
+    click(again, "Submit")
+    assert await answer == {"name": "Ann"}
 
 
 async def test_a_field_that_looks_like_a_secret_has_a_warning(respondent: WindowRespondent) -> None:
