@@ -57,6 +57,8 @@ class ServersFileBar(QWidget):
         self._open.clicked.connect(lambda: tasks.start(links.open_path(core.servers_file), on_error=self))
         self._not_now = QPushButton(self.tr("Not now"))
         self._not_now.clicked.connect(self._decline)
+        for button in (self._reload, self._open, self._not_now):
+            button.setFocusPolicy(Qt.FocusPolicy.TabFocus)  # a click leaves the keyboard where it is; the bar goes away
         texts = QVBoxLayout()
         texts.setSpacing(theme.SPACING // 2)
         texts.addWidget(self._title)
