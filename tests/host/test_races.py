@@ -105,6 +105,7 @@ async def test_whatever_happens_at_once_each_request_ends_once_and_nothing_is_le
     assert turmoil.most_processes <= 1
     words = [each["arguments"]["text"] for each in records(record, "call") if each["name"] == "echo"]
     assert len(words) == len(set(words))  # nothing was sent twice
+    await connection.reconnect()  # the last deed may have killed it this very moment
     assert text(await connection.call_tool("echo", {"text": "after it all"})) == "after it all"
     await connection.close(for_good=True)
     assert connection.state.status == "idle" and len(children()) == before
