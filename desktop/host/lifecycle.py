@@ -137,7 +137,9 @@ class Lifecycle:
             if self.life is not None:
                 self.life.end(self._error("cancelled").diagnostic)
             elif self._attempt is not None:
-                owner.cancel()
+                # Soon and not now: a task that is cancelled before its first step takes none, and whoever shares the attempt
+                # would wait for ever.
+                asyncio.get_running_loop().call_soon(owner.cancel)
             await asyncio.wait({owner}, timeout=_LONGEST_CLOSE)
         if self._attempt is None and self.life is None:
             self.publish(self._resting())

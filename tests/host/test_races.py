@@ -17,7 +17,7 @@ import pytest
 
 from desktop.errors import AssistantError
 from desktop.host.connection import Connection
-from tests.host.conftest import LONGEST_WAIT, MakeConnection, children, records, text, until
+from tests.host.conftest import LONGEST_WAIT, MakeConnection, children, failure, records, text, until
 from tests.servers.running import hostile, http_server
 
 pytestmark = pytest.mark.anyio
@@ -113,6 +113,17 @@ async def test_whatever_happens_at_once_each_request_ends_once_and_nothing_is_le
     assert pids
     await until(lambda: not any(psutil.pid_exists(pid) for pid in pids))
     assert not [task for task in asyncio.all_tasks() if task.get_name().startswith("server ")]
+
+
+async def test_an_attempt_that_is_closed_in_the_moment_it_begins_keeps_nobody_waiting(make: MakeConnection) -> None:
+    connection = make(hostile())
+    waiting = [asyncio.create_task(connection.connect()) for _ in range(2)]
+    closing = asyncio.create_task(connection.close())
+    assert await failure(waiting[0]) == await failure(waiting[1]) == "cancelled"
+    await closing
+    assert connection.state.status == "idle"
+    await connection.connect()
+    assert connection.state.status == "connected"
 
 
 async def test_the_same_over_http(make: MakeConnection, tmp_path: Path) -> None:
