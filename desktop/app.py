@@ -72,11 +72,11 @@ async def _main(
     window = respondent.window = MainWindow(core, answers)
     closed = asyncio.Event()
     window.closed.connect(closed.set)
-    application.quit_requested.connect(window.close)
+    application.quit_requested.connect(window.quit)
     instance.raise_requested.connect(lambda folder: _raise(window, folder))
     with suppress(NotImplementedError):  # Windows
         for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, window.close)
+            loop.add_signal_handler(number, window.quit)
     window.show()
     window.activateWindow()  # a screen without a window manager gives the keyboard to nobody by itself
     try:
@@ -146,6 +146,7 @@ class _Application(QApplication):
         self.setApplicationDisplayName("Deskhand")
         self.setDesktopFileName("deskhand")
         self.setWindowIcon(icons.application_icon())
+        self.setQuitOnLastWindowClosed(False)  # it may be in the tray
 
     def event(self, event: QEvent) -> bool:
         if event.type() == QEvent.Type.Quit:  # Qt would leave the event loop at once
@@ -155,10 +156,7 @@ class _Application(QApplication):
 
 
 def _raise(window: MainWindow, folder: str) -> None:
-    window.setWindowState(window.windowState() & ~window.windowState().WindowMinimized)
-    window.show()
-    window.raise_()
-    window.activateWindow()
+    window.bring_up()
     if folder:
         window.folders.open(Path(folder))
 

@@ -32,6 +32,11 @@ class Values:
     font_size: int = 0
     """Points; 0: the platform's."""
     tool_calls_per_turn: int = 50
+    notifications_paused: bool = False
+    close_to_tray: bool = True
+    """Closing the window hides it where there is a tray, instead of quitting."""
+    told_of_tray: bool = False
+    """The person knows that a closed window is in the tray."""
     folder: str = ""
     """The open folder; empty: none."""
     recent_folders: list[str] = field(default_factory=list[str])

@@ -34,17 +34,21 @@ from desktop.ui.dialogs.prompt_picker import PromptPicker
 from desktop.ui.dialogs.settings_dialog import SettingsDialog
 from desktop.ui.folders import Folders, dropped_folder
 from desktop.ui.model_menu import ModelMenu
+from desktop.ui.notifications import Notifications
 from desktop.ui.panels.catalog_panel import CatalogPanel
+from desktop.ui.panels.changes_bar import ChangesBar
 from desktop.ui.panels.folder_bar import FolderBar
 from desktop.ui.panels.servers_file_bar import ServersFileBar
 from desktop.ui.panels.servers_panel import ServersPanel
 from desktop.ui.panels.watches_panel import WatchesPanel
 from desktop.ui.settings_change import change
+from desktop.ui.tray import Tray
 from desktop.visible_text import visible_line
 
 if TYPE_CHECKING:
     from desktop.catalog_entries import ResourceEntry
     from desktop.core import Core
+    from desktop.host.watches import Watch
     from desktop.ui.chat.answers import PersonAnswers
 
 _DEFAULT_SIZE = (1200, 760)
@@ -57,7 +61,7 @@ _NARROWEST_CHAT = 340
 
 class MainWindow(QMainWindow):
     """Signals:
-    closed: The person closed the window: Deskhand is to quit.
+    closed: The window was closed for good: Deskhand is to quit.
     """
 
     closed = Signal()
@@ -66,6 +70,7 @@ class MainWindow(QMainWindow):
         super().__init__()
         self._core = core
         self._loading: asyncio.Task[None] | None = None
+        self._quitting = False
         self.setWindowTitle("Deskhand")
         self.setWindowIcon(icons.application_icon())
         self.conversations = ConversationList(core.history)
@@ -91,6 +96,17 @@ class MainWindow(QMainWindow):
         self.watches.unseen_changed.connect(self._show_unseen)
         self.catalog.watch_requested.connect(self._watch)
         self.panels.addTab(self.watches, self.tr("Watches"))
+        self.tray = Tray(core, self)
+        self.tray.show_requested.connect(self.bring_up)
+        self.tray.new_requested.connect(self._new_conversation_in_front)
+        self.tray.watch_requested.connect(self.show_changes)
+        self.tray.quit_requested.connect(self.quit)
+        self.notifications = Notifications(core, self.tray, self)
+        self.notifications.clicked.connect(self.show_changes)
+        self.notifications.untold.connect(self._show_untold)
+        self._changes_bar = ChangesBar(core)
+        self._changes_bar.watch_requested.connect(self.show_changes)
+        self.panels.currentChanged.connect(lambda: self.watches.isVisible() and self._changes_bar.hide())
         self._splitter = _Splitter(Qt.Orientation.Horizontal)
         self._splitter.setChildrenCollapsible(False)
         self._splitter.setMinimumWidth(_NARROWEST_CHAT)  # not that of all panes: `_fit` puts away what has no room
@@ -103,6 +119,7 @@ class MainWindow(QMainWindow):
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
         column.addWidget(ServersFileBar(core))
+        column.addWidget(self._changes_bar)
         column.addWidget(self._splitter, 1)
         self.setCentralWidget(central)
         self._side_panes: dict[str, QWidget] = {"panels": self.panels, "conversations": self.conversations}
@@ -121,6 +138,27 @@ class MainWindow(QMainWindow):
         core.started.connect(self._history_changed)
         self._restore()
         self.chat.setFocus()
+
+    def bring_up(self) -> None:
+        """Shows the window before all others, wherever it was: in the tray, minimised, behind others."""
+        self.setWindowState(self.windowState() & ~self.windowState().WindowMinimized)
+        self.show()
+        self.raise_()
+        self.activateWindow()
+
+    def show_changes(self, watch: Watch | None) -> None:
+        """Brings the window up with a watch, or with all that changed."""
+        self.bring_up()
+        if watch is not None:
+            self._show_watches()
+            self.watches.show_watch(watch)
+        elif any(each.unseen for each in self._core.watches.all):
+            self._show_watches()
+
+    def quit(self) -> None:
+        """Closes the window for good, also where closing it would leave it in the tray."""
+        self._quitting = True
+        self.close()
 
     def open_settings(self, page: int = 0) -> None:
         """Opens the settings on one of their pages."""
@@ -141,7 +179,7 @@ class MainWindow(QMainWindow):
         self._add(file, self.tr("&Import servers…"), "", self.servers.import_servers)
         self._add(file, self.tr("&Settings…"), "Ctrl+,", self.open_settings)
         file.addSeparator()
-        self._add(file, self.tr("&Quit"), "Ctrl+Q", self.close)
+        self._add(file, self.tr("&Quit"), "Ctrl+Q", self.quit)
         go = self.menuBar().addMenu(self.tr("&Go"))
         self._add(go, self.tr("&Write a message"), "Ctrl+L", self.chat.setFocus)
         self._add(go, self.tr("&Decide on a waiting call"), "Ctrl+J", self.chat.show_waiting_call)
@@ -183,6 +221,10 @@ class MainWindow(QMainWindow):
         self._stop_loading()
         self.chat.new_conversation()
         self.chat.setFocus()
+
+    def _new_conversation_in_front(self) -> None:
+        self.bring_up()
+        self._new_conversation()
 
     def _open_conversation(self, id_: str) -> None:
         self._stop_loading()
@@ -237,6 +279,10 @@ class MainWindow(QMainWindow):
         """Marks the tab: what changed is seen from the other panels, too."""
         text = self.tr("Watches ({n})").format(n=count) if count else self.tr("Watches")
         self.panels.setTabText(self.panels.indexOf(self.watches), text)
+
+    def _show_untold(self, watches: list[Watch]) -> None:
+        if not self.watches.isVisible():
+            self._changes_bar.tell(watches)
 
     def _toggle(self, name: str) -> None:
         if self._side_panes[name].isVisible():
@@ -327,8 +373,20 @@ class MainWindow(QMainWindow):
             window_geometry=_encoded(self.saveGeometry()),
             window_state=_encoded(self._splitter.saveState()),
         )
+        if not self._quitting and self._core.settings.values.close_to_tray and self.tray.available:
+            event.ignore()
+            self.hide()
+            tasks.start(self._tell_of_tray(), on_error=self)
+            return
         event.accept()
+        self.tray.icon.hide()
         self.closed.emit()
+
+    async def _tell_of_tray(self) -> None:
+        if not self._core.settings.values.told_of_tray:
+            change(self._core.settings, self, told_of_tray=True)
+            body = self.tr("Closing the window left Deskhand in the tray. Quit is in its menu there.")
+            await self.notifications.show(None, self.tr("Deskhand goes on"), body)
 
 
 class _Splitter(QSplitter):

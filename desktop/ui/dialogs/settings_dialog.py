@@ -1,4 +1,4 @@
-"""The settings: models and keys, approvals, appearance, stored files. Opened from the main window.
+"""The settings: models and keys, approvals, appearance, stored files, notifications. Opened from the main window.
 
 What is changed holds at once. To add a setting: a field in ``desktop/settings.py`` and a control on one of these pages.
 """
@@ -21,6 +21,7 @@ from PySide6.QtWidgets import (
     QScrollArea,
     QSpinBox,
     QStackedWidget,
+    QSystemTrayIcon,
     QVBoxLayout,
     QWidget,
 )
@@ -59,6 +60,7 @@ class SettingsDialog(QDialog):
             (self.tr("Appearance"), AppearancePage(core)),
             (self.tr("Stored files"), StoredFilesPage(core)),
             (self.tr("Folders"), FoldersPage(core)),
+            (self.tr("Notifications"), NotificationsPage(core)),
         ):
             item = QListWidgetItem(name)
             item.setSizeHint(QSize(0, self.fontMetrics().height() + 2 * theme.SPACING))
@@ -178,6 +180,26 @@ class AppearancePage(SettingsPage):
         form.addRow(tr("&Colours"), scheme)
         form.addRow(tr("&Font size"), size)
         self._layout.addLayout(form)
+        self._layout.addStretch(1)
+
+
+class NotificationsPage(SettingsPage):
+    def __init__(self, core: Core) -> None:
+        super().__init__(core, tr("Notifications"))
+        values = core.settings.values
+        self._layout.addWidget(
+            PlainLabel(tr("You are told when a watched resource changes while you look elsewhere."), tone="muted")
+        )
+        pause = QCheckBox(tr("&Pause notifications"))
+        pause.setChecked(values.notifications_paused)
+        pause.toggled.connect(lambda on: change(core.settings, self, notifications_paused=on))
+        tray = QCheckBox(tr("&Keep running in the tray when the window is closed"))
+        tray.setChecked(values.close_to_tray)
+        tray.toggled.connect(lambda on: change(core.settings, self, close_to_tray=on))
+        self._layout.addWidget(pause)
+        self._layout.addWidget(tray)
+        if not QSystemTrayIcon.isSystemTrayAvailable():
+            self._layout.addWidget(PlainLabel(tr("There is no tray here: closing the window quits."), tone="muted"))
         self._layout.addStretch(1)
 
 
