@@ -68,8 +68,8 @@ async def test_a_prompt_is_picked_completed_previewed_and_used_by_keyboard_alone
         await until(lambda: names(dialog)[:1] == ["travel"] and "country" in seen(dialog))
         key(Qt.Key.Key_Return)
         assert dialog._arguments is not None
-        country, city = dialog._arguments.lines["country"], dialog._arguments.lines["city"]
-        assert country.hasFocus()
+        country, city, days = (dialog._arguments.lines[name] for name in ("country", "city", "days"))
+        await until(lambda: country.hasFocus())
         types("J")
         await until(lambda: country.suggestions == ["Japan"])
         popup = country.completer().popup()
@@ -79,8 +79,9 @@ async def test_a_prompt_is_picked_completed_previewed_and_used_by_keyboard_alone
         assert country.text() == "Japan"
         await until(lambda: not popup.isVisible())
         country.setFocus()
+        await until(lambda: country.hasFocus())
         key(Qt.Key.Key_Return)
-        assert city.hasFocus()
+        await until(lambda: city.hasFocus())
         key(Qt.Key.Key_Down)
         await until(lambda: city.suggestions == ["Kyoto", "Osaka", "Tokyo"])  # of the country that is chosen
         suggested = city.completer().popup()
@@ -88,11 +89,13 @@ async def test_a_prompt_is_picked_completed_previewed_and_used_by_keyboard_alone
         QTest.keyClick(suggested, Qt.Key.Key_Escape)
         await until(lambda: not suggested.isVisible() and city.hasFocus())
         types("Kyoto")
+        assert (country.text(), city.text()) == ("Japan", "Kyoto")
         key(Qt.Key.Key_Return)
-        key(Qt.Key.Key_Return)  # days is optional
+        await until(lambda: days.hasFocus())
+        key(Qt.Key.Key_Return)  # it is optional
         await until(lambda: "Plan 3 days in Kyoto, Japan." in seen(dialog))
         assert "This is what notes gives" in seen(dialog)
-        assert dialog.preview.use_button.hasFocus()
+        await until(lambda: dialog.preview.use_button.hasFocus())
         key(Qt.Key.Key_Return)
         assert dialog.result() == QDialog.DialogCode.Accepted
         assert dialog.prompt is not None
@@ -107,9 +110,10 @@ async def test_what_is_missing_is_said_at_its_line_and_may_be_left_empty_on_purp
         dialog = await picker(core, window, {"url": url}, server="notes", name="greeting", arguments={"tone": "short"})
         assert dialog._arguments is not None
         assert dialog._arguments.lines["tone"].text() == "short"
+        await until(lambda: dialog.preview_button.isEnabled())
         click(dialog, "Preview")
-        assert "Enter a value, or go on once more to leave it empty." in seen(dialog)
-        assert dialog._arguments.lines["name"].hasFocus()
+        await until(lambda: "Enter a value, or go on once more to leave it empty." in seen(dialog))
+        await until(lambda: dialog._arguments is not None and dialog._arguments.lines["name"].hasFocus())
         click(dialog, "Preview")
         await until(lambda: "Greet  in a short tone." in seen(dialog))
         assert dialog.prompt is not None
