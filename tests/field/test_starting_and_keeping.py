@@ -1,8 +1,7 @@
 """Starting and keeping servers: what goes wrong in programs of this kind.
 
-Of the rows of ``field-failures.md``, part A, what is not here is where its subject is: 1 ``end_to_end/test_bare_start.py``; 3, 6
-``host/test_environment.py`` and ``test_architecture.py`` (each start goes through ``processes``, which opens no console); 11
-``host/test_connection.py`` and, in the window, ``end_to_end/test_window.py``; 15 ``host/test_races.py``.
+A start as from a desktop's menu, with the folders that only the login shell names, is in ``end_to_end/test_bare_start.py``; many
+things at once are in ``host/test_races.py``.
 """
 
 from __future__ import annotations
@@ -20,6 +19,8 @@ import psutil
 import pytest
 
 from desktop import processes
+from desktop.errors import AssistantError
+from desktop.host.environment import check_batch_arguments, resolve_command
 from tests.field.conftest import MakeDesk, run
 from tests.host.conftest import LONGEST_WAIT, failure, records, scripted, text, until
 from tests.servers.running import hostile
@@ -28,7 +29,7 @@ pytestmark = pytest.mark.anyio
 ROOT = Path(__file__).parents[2]
 
 
-async def test_row_4_a_variable_in_the_definition_removes_none_and_row_5_networks_and_languages_are_passed_on(
+async def test_a_variable_in_the_definition_removes_none_and_networks_and_languages_are_passed_on(
     make_desk: MakeDesk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     passed = {
@@ -50,7 +51,7 @@ async def test_row_4_a_variable_in_the_definition_removes_none_and_row_5_network
     assert other["PATH"] == "/only/here" and other["HTTPS_PROXY"] == passed["HTTPS_PROXY"]
 
 
-async def test_row_7_what_is_no_message_is_in_the_log_and_nothing_is_lost(make_desk: MakeDesk) -> None:
+async def test_what_is_no_message_is_in_the_log_and_nothing_is_lost(make_desk: MakeDesk) -> None:
     desk = make_desk(server=run(hostile("--banner")))
     texts = [text(await desk.connection().call_tool("echo", {"text": str(number)})) for number in range(3)]
     assert texts == ["0", "1", "2"] and desk.connection().state.status == "connected"
@@ -81,7 +82,7 @@ async def test_row_7_what_is_no_message_is_in_the_log_and_nothing_is_lost(make_d
     ],
     ids=["exits", "aborts", "prints its usage", "refuses", "is not there"],
 )
-async def test_row_8_a_server_that_fails_says_where_why_and_what_it_said_last(
+async def test_a_server_that_fails_says_where_why_and_what_it_said_last(
     make_desk: MakeDesk, command: list[str], stage: str, code: str, status: int | None, said: str
 ) -> None:
     desk = make_desk(server=run(command))
@@ -93,7 +94,7 @@ async def test_row_8_a_server_that_fails_says_where_why_and_what_it_said_last(
     assert str(state.failure.diagnostic).startswith(f"server: [{code}] ")
 
 
-async def test_row_10_a_server_that_ends_by_and_by_comes_back_and_no_call_is_sent_twice(
+async def test_a_server_that_ends_by_and_by_comes_back_and_no_call_is_sent_twice(
     make_desk: MakeDesk, tmp_path: Path
 ) -> None:
     record = tmp_path / "record"
@@ -111,14 +112,14 @@ async def test_row_10_a_server_that_ends_by_and_by_comes_back_and_no_call_is_sen
     assert len(records(record, "started")) == 2
 
 
-async def test_row_13_a_start_that_takes_longer_than_a_request_may_is_waited_for(make_desk: MakeDesk) -> None:
+async def test_a_start_that_takes_longer_than_a_request_may_is_waited_for(make_desk: MakeDesk) -> None:
     desk = make_desk(
         server=run(hostile("--slow-start", "2"), request_time_limit=1, call_time_limit=1, startup_time_limit=30)
     )
     assert text(await desk.connection().call_tool("echo", {"text": "at last"})) == "at last"
 
 
-async def test_row_13_time_in_which_the_window_is_busy_is_not_the_server_s(make_desk: MakeDesk) -> None:
+async def test_time_in_which_the_window_is_busy_is_not_the_server_s(make_desk: MakeDesk) -> None:
     desk = make_desk(server=run(hostile(), startup_time_limit=4, request_time_limit=1.5))
     connecting = asyncio.create_task(desk.connection().connect())
     await until(lambda: desk.connection().state.status == "connecting")
@@ -134,6 +135,8 @@ OWNER = """
 import asyncio, sys
 from pathlib import Path
 from desktop import processes
+from desktop.errors import AssistantError
+from desktop.host.environment import check_batch_arguments, resolve_command
 processes.OWNER_VARIABLE = "DESKHAND_FIELD_OWNER"
 from desktop.host.consent import Consent
 from desktop.host.host import Host
@@ -154,7 +157,7 @@ asyncio.run(main())
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="elsewhere nothing tells of a process's owner")
-async def test_row_14_what_a_killed_deskhand_leaves_is_ended_at_the_next_start_and_nothing_of_a_living_one(
+async def test_what_a_killed_deskhand_leaves_is_ended_at_the_next_start_and_nothing_of_a_living_one(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Servers that take no notice of the end of their input or of SIGTERM, and what they started in a session of its own."""
@@ -189,9 +192,7 @@ async def test_row_14_what_a_killed_deskhand_leaves_is_ended_at_the_next_start_a
             await owner.wait()
 
 
-async def test_row_14_there_is_one_process_of_a_server_however_many_ask_at_once(
-    make_desk: MakeDesk, tmp_path: Path
-) -> None:
+async def test_there_is_one_process_of_a_server_however_many_ask_at_once(make_desk: MakeDesk, tmp_path: Path) -> None:
     record = tmp_path / "record"
     desk = make_desk(server=run(hostile("--record", str(record))))
     await asyncio.gather(
@@ -201,3 +202,37 @@ async def test_row_14_there_is_one_process_of_a_server_however_many_ask_at_once(
         *(desk.connection().connect() for _ in range(20)),
     )
     assert len(records(record, "started")) == 1
+
+
+def test_a_launcher_of_windows_is_found_by_its_ending_and_takes_no_argument_that_its_interpreter_would_act_on(
+    tmp_path: Path,
+) -> None:
+    launcher = tmp_path / "srv.cmd"
+    launcher.touch(0o755)
+    variables = {"Path": str(tmp_path), "PATHEXT": ".com;.exe;.cmd"}
+    found = resolve_command("srv", variables, None, windows=True)
+    assert Path(found).name.lower() == "srv.cmd"
+    check_batch_arguments([found, "--root", "my folder"])
+    for argument in ("&calc", "%PATH%", 'a"b'):
+        with pytest.raises(AssistantError):
+            check_batch_arguments([found, argument])
+
+
+async def test_a_server_that_dies_while_idle_is_not_connected_any_more_before_anybody_asks(make_desk: MakeDesk) -> None:
+    desk = make_desk(server=run(hostile()))
+    connection = desk.connection()
+    await connection.connect()
+    for child in psutil.Process().children():
+        child.kill()
+    await until(lambda: connection.state.status != "connected")
+    await until(lambda: connection.state.status == "connected")  # by itself
+
+
+async def test_a_connection_opened_by_one_task_is_closed_by_another_during_a_call(make_desk: MakeDesk) -> None:
+    desk = make_desk(server=run(hostile()))
+    await asyncio.create_task(desk.connection().connect())
+    call = asyncio.create_task(desk.connection().call_tool("wait", {"seconds": 30}))
+    await until(lambda: desk.connection().state.status == "connected")
+    await asyncio.create_task(desk.close())
+    assert await failure(call) == "cancelled"
+    assert not psutil.Process().children()
